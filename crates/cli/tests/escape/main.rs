@@ -1,0 +1,77 @@
+//! The escape table: every way out of a sandbox that we know, tried by a probe, as root and as an ordinary user.
+//!
+//! Each row is held by the sandbox, and has a twin: the same attempt without the sandbox, or with the clause
+//! waived, where it works. A row whose twin fails would prove nothing, so that is a failure too.
+
+mod attempt;
+mod bombs;
+mod devices;
+mod files;
+mod guard;
+mod input;
+mod kernel;
+mod proc;
+mod protected;
+mod row;
+mod secrets;
+mod sockets;
+mod stdio;
+mod syscalls;
+mod terminals;
+mod timeouts;
+mod workspaces;
+
+use ringfence_testing::Identity;
+
+/// One test a topic and identity: the table is long, and a test process has a price.
+macro_rules! topics {
+    ($($topic:ident),* $(,)?) => {
+        $(mod $topic {
+            use super::*;
+
+            #[test]
+            fn as_root() {
+                row::check(stringify!($topic), crate::$topic::rows(), Identity::Root);
+            }
+
+            #[test]
+            fn as_user() {
+                row::check(stringify!($topic), crate::$topic::rows(), Identity::User);
+            }
+        })*
+    };
+}
+
+mod table {
+    use super::*;
+    topics!(
+        bombs, devices, files, guard, input, kernel, proc, protected, secrets, sockets, stdio, syscalls,
+        terminals, timeouts, workspaces,
+    );
+
+    #[test]
+    fn has_at_least_120_rows_with_names_of_their_own() {
+        let rows = [
+            crate::bombs::rows(),
+            crate::devices::rows(),
+            crate::files::rows(),
+            crate::guard::rows(),
+            crate::input::rows(),
+            crate::kernel::rows(),
+            crate::proc::rows(),
+            crate::protected::rows(),
+            crate::secrets::rows(),
+            crate::sockets::rows(),
+            crate::stdio::rows(),
+            crate::syscalls::rows(),
+            crate::terminals::rows(),
+            crate::timeouts::rows(),
+            crate::workspaces::rows(),
+        ]
+        .concat();
+        let names: std::collections::BTreeSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names.len(), rows.len(), "two rows have the same name");
+        assert!(rows.len() >= 120, "only {} rows", rows.len());
+        println!("{} rows", rows.len());
+    }
+}

@@ -1,0 +1,134 @@
+//! Outliving the run: by a session of its own, by a double fork, by deafness, by never being the same process.
+
+use std::time::{Duration, Instant};
+
+use ringfence_testing::{Identity, Scene, Stage, Test, processes_with_marker};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::row::{Row, drill};
+
+pub(crate) fn rows() -> Vec<Row> {
+    let mut rows: Vec<Row> =
+        ["linger", "linger-session", "linger-double-fork", "linger-stubborn", "linger-relay"]
+            .into_iter()
+            .map(past_timeout)
+            .collect();
+    rows.push(past_the_end());
+    rows.push(past_the_killed_cli());
+    rows
+}
+
+fn line(attempt: &str, scene: &Scene) -> [String; 3] {
+    [Stage::get().probe.to_string_lossy().into_owned(), attempt.to_owned(), scene.token.clone()]
+}
+
+/// Wait until no process carries the scene's token; what remains is reported (and ended, by its pid).
+fn nobody_remains(scene: &Scene) -> Result<(), String> {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let left = processes_with_marker(&scene.token);
+        if left.is_empty() {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            end(&left);
+            return Err(format!("still there: {left:?}"));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn end(left: &[ringfence_testing::Process]) {
+    for process in left {
+        if let Some(pid) = Pid::from_raw(process.pid as i32) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+/// On the host a process like that stays when its starter has been killed.
+fn stays_on_host(identity: Identity, attempt: &'static str) -> Result<(), String> {
+    let scene = Scene::new(identity);
+    let mut command = std::process::Command::new("timeout");
+    command.args(["--signal=KILL", "0.5"]).args(line(attempt, &scene)).current_dir(scene.workspace());
+    command.stdout(std::process::Stdio::null());
+    identity.apply(&mut command);
+    command.status().map_err(|error| error.to_string())?;
+    let left = processes_with_marker(&scene.token);
+    // A relay has another pid each moment: end it until it is gone. It is bounded anyway.
+    for _ in 0..500 {
+        let now = processes_with_marker(&scene.token);
+        if now.is_empty() {
+            break;
+        }
+        end(&now);
+    }
+    // `timeout` kills the one process it started: plain lingering is the control that it does.
+    match (attempt, left.is_empty()) {
+        ("linger", true) | (_, false) => Ok(()),
+        _ => Err("nothing stayed on the host either".into()),
+    }
+}
+
+fn past_timeout(attempt: &'static str) -> Row {
+    drill(
+        &format!("timeout-{attempt}"),
+        "is still there after --timeout",
+        move |identity| {
+            let scene = Scene::new(identity);
+            let test = Test::in_scene(&scene).profile("restrictive").with_probe().args(["--timeout", "500ms"]);
+            let outcome = test.run(line(attempt, &scene));
+            if outcome.exit != 124 {
+                return Err(format!("not ended by the timeout\n{}", outcome.describe()));
+            }
+            nobody_remains(&scene)
+        },
+        move |identity| stays_on_host(identity, attempt),
+    )
+}
+
+/// A daemon that a command leaves behind ends with the command.
+fn past_the_end() -> Row {
+    drill(
+        "daemon-after-end",
+        "leaves a daemon behind when it ends by itself",
+        |identity| {
+            let scene = Scene::new(identity);
+            let [probe, attempt, token] = line("linger-double-fork", &scene);
+            let script = format!("{probe} {attempt} {token} & sleep 0.2; exit 5");
+            let outcome =
+                Test::in_scene(&scene).profile("restrictive").with_probe().run(["bash", "-c", &script]);
+            if outcome.exit != 5 {
+                return Err(outcome.describe());
+            }
+            nobody_remains(&scene)
+        },
+        |identity| stays_on_host(identity, "linger-double-fork"),
+    )
+}
+
+/// `kill -9` of the CLI takes everything along.
+fn past_the_killed_cli() -> Row {
+    drill(
+        "daemon-after-kill-9",
+        "goes on when ringfence itself is killed",
+        |identity| {
+            let scene = Scene::new(identity);
+            let test = Test::in_scene(&scene).profile("restrictive").with_probe();
+            let running = test.spawn(line("linger-stubborn", &scene));
+            let deadline = Instant::now() + Duration::from_secs(20);
+            // ringfence carries the token in its own arguments: two more are the lingering ones.
+            while processes_with_marker(&scene.token).len() < 3 {
+                if Instant::now() > deadline {
+                    return Err("the command did not start".into());
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            running.signal(Signal::KILL);
+            let result = nobody_remains(&scene);
+            drop(running);
+            result
+        },
+        |identity| stays_on_host(identity, "linger-stubborn"),
+    )
+}

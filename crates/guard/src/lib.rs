@@ -1,0 +1,13 @@
+//! PID 1 of every sandbox: it starts the command, passes signals on, reaps what is left, and reports how it ended.
+//!
+//! Invariant: guard runs in a hostile neighbourhood. Commands have its uid, so it keeps nothing secret, cannot be
+//! looked into, takes orders only from its control channel, and ends, with all in its pid namespace, when that
+//! channel closes. It does no policy and allocates nothing large.
+
+mod command;
+mod serve;
+mod wire;
+
+pub use command::{Command, Stdio};
+pub use serve::serve;
+pub use wire::{ExecStage, FromGuard, ToGuard};

@@ -1,0 +1,80 @@
+//! Guard's loop.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use ringfence_linux::{
+    Exited, SignalFd, exit_now, kill_all, kill_group, reap, recv_with_fds, send_with_fds,
+};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::command::Command;
+use crate::wire::{FromGuard, ToGuard};
+
+/// `SIGCHLD` is the only signal guard takes; one forged by a command makes it look for children once more.
+const SIGCHLD: i32 = 17;
+const SIGSTOP: i32 = 19;
+const SIGCONT: i32 = 18;
+
+/// Start `command` and stay until it ends or the owner goes; then end, and with it the pid namespace.
+/// `private` are directories on the layers that the disk limit holds for.
+pub fn serve(control: BorrowedFd<'_>, command: Command, private: &[&str]) -> ! {
+    let end = match run(control, command) {
+        Ok(how) => FromGuard::Exited { how, full: private.iter().any(|path| is_full(path)) },
+        Err(message) => message,
+    };
+    let _ = send_with_fds(control, &end.encode(), &[]);
+    exit_now(0)
+}
+
+fn failed(step: &str) -> impl FnOnce(std::io::Error) -> FromGuard {
+    let step = step.to_string();
+    move |error| FromGuard::Failed { step, subject: error.to_string(), errno: error.raw_os_error().unwrap_or(0) }
+}
+
+fn run(control: BorrowedFd<'_>, command: Command) -> Result<Exited, FromGuard> {
+    let children = SignalFd::new(&[SIGCHLD]).map_err(failed("watch children"))?;
+    let pid = command
+        .start()
+        .map_err(failed("fork the command"))?
+        .map_err(|(stage, errno)| FromGuard::NotStarted { stage, errno })?;
+    send_with_fds(control, &FromGuard::Started.encode(), &[]).map_err(failed("report the start"))?;
+    loop {
+        let mut polled = [
+            PollFd::from_borrowed_fd(control, PollFlags::IN),
+            PollFd::from_borrowed_fd(children.as_fd(), PollFlags::IN),
+        ];
+        if let Err(error) = poll(&mut polled, None)
+            && error != rustix::io::Errno::INTR
+        {
+            return Err(failed("wait")(error.into()));
+        }
+        while children.next().map_err(failed("watch children"))?.is_some() {}
+        while let Some((reaped, how)) = reap().map_err(failed("reap"))? {
+            if reaped == pid {
+                return Ok(how);
+            }
+        }
+        if !polled[0].revents().is_empty() {
+            obey(control, pid);
+        }
+    }
+}
+
+fn obey(control: BorrowedFd<'_>, pid: i32) {
+    let message = recv_with_fds(control).unwrap_or_default();
+    if message.bytes.is_empty() {
+        // The owner is gone, and so is the reason for this sandbox.
+        exit_now(1);
+    }
+    // A signal for processes that have just ended finds nobody, which is no error here.
+    let _ = match ToGuard::decode(&message.bytes) {
+        Some(ToGuard::Signal(signal)) => kill_group(pid, signal),
+        Some(ToGuard::StopAll) => kill_all(SIGSTOP),
+        Some(ToGuard::ContinueAll) => kill_all(SIGCONT),
+        None => Ok(()),
+    };
+}
+
+fn is_full(path: &str) -> bool {
+    rustix::fs::statvfs(path).is_ok_and(|stat| stat.f_bavail == 0 || stat.f_favail == 0)
+}

@@ -1,0 +1,39 @@
+//! The kernel's mechanisms as safe functions: namespaces, mounts, id maps, Landlock, seccomp, cgroups,
+//! capabilities, process control and terminals.
+//!
+//! Invariant: this is the only crate that may use `unsafe`, each block says why it is sound, and nothing here
+//! knows what a policy is. A function does one step, does not retry, and reports the errno of that step.
+
+mod caps;
+mod cgroup;
+mod confine;
+mod fds;
+mod idmap;
+mod mount;
+mod namespaces;
+#[cfg(feature = "probe")]
+pub mod probe_calls;
+mod process;
+mod pty;
+pub mod seccomp;
+mod signals;
+mod sockets;
+
+pub use caps::drop_all_capabilities;
+pub use cgroup::{Cgroup, CgroupError, CgroupLimits, Controller, Hierarchy, sweep as sweep_cgroups};
+pub use confine::{LandlockAccess, LandlockRule, landlock_abi, restrict_with_landlock};
+pub use fds::{StdioProblem, check_stdio, cloexec_from, close_except, move_fd, reopen_read_only, reopen_write_only};
+pub use idmap::{IdMap, deny_setgroups, write_id_map};
+pub use mount::{
+    MountFlags, attach, attach_to, clone_tree, clone_tree_of, idmap_tree, make_private, mount_devpts, mount_overlay,
+    mount_proc, mount_tmpfs, pivot_into, restrict_mount, restrict_tree,
+};
+pub use namespaces::{Fork, Namespaces, fork, fork_into, unshare_cgroup, unshare_user};
+pub use process::{
+    Exited, become_user, exec, exit_now, kill_all, kill_group, kill_process, reap,
+    scrub_environment, set_die_with_parent, set_dumpable, set_hostname, set_limit, start_session, thread_count,
+    wait_for,
+};
+pub use pty::{Pty, make_controlling, open_pty, window_size};
+pub use signals::{SignalFd, block_signals, reset_signals, stop_self, unblock_all};
+pub use sockets::{Message, control_pair, is_hung_up, loopback_up, recv_with_fds, send_with_fds};

@@ -1,0 +1,197 @@
+//! One process: identity, limits, ending, and becoming another program.
+
+use std::convert::Infallible;
+use std::ffi::{CString, OsStr};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+
+use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
+
+fn check(result: i32) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// How many threads this process has.
+pub fn thread_count() -> io::Result<u64> {
+    // A directory's link count is 2 plus its subdirectories, and each thread is one: a stat instead of a listing.
+    Ok(std::fs::metadata("/proc/self/task")?.nlink().saturating_sub(2))
+}
+
+/// Become this user and group, with no supplementary groups; `None` leaves those (an ordinary user can't drop them).
+pub fn become_user(uid: u32, gid: u32, drop_groups: bool) -> io::Result<()> {
+    if drop_groups {
+        // SAFETY: a count of 0 with a null list reads no memory.
+        check(unsafe { libc::setgroups(0, std::ptr::null()) })?;
+    }
+    // SAFETY: both take numbers.
+    check(unsafe { libc::setresgid(gid, gid, gid) })?;
+    // SAFETY: as above.
+    check(unsafe { libc::setresuid(uid, uid, uid) })
+}
+
+/// A new session: no controlling terminal, and a process group of its own.
+pub fn start_session() -> io::Result<()> {
+    rustix::process::setsid()?;
+    Ok(())
+}
+
+/// May others of the same uid look into this process?
+pub fn set_dumpable(dumpable: bool) -> io::Result<()> {
+    let how = if dumpable { DumpableBehavior::Dumpable } else { DumpableBehavior::NotDumpable };
+    Ok(rustix::process::set_dumpable_behavior(how)?)
+}
+
+/// Be killed when the parent dies. A change of uid clears this: set it last, then check that the parent lives.
+pub fn set_die_with_parent() -> io::Result<()> {
+    Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?)
+}
+
+pub fn set_hostname(name: &str) -> io::Result<()> {
+    Ok(rustix::system::sethostname(name.as_bytes())?)
+}
+
+/// Set the soft and the hard limit, never above the hard limit that there is.
+pub fn set_limit(resource: Resource, value: u64) -> io::Result<()> {
+    let hard = rustix::process::getrlimit(resource).maximum.map_or(value, |hard| hard.min(value));
+    Ok(rustix::process::setrlimit(resource, Rlimit { current: Some(hard), maximum: Some(hard) })?)
+}
+
+/// Overwrite the environment that this process was started with: what guard has in memory is nobody's secret.
+pub fn scrub_environment() {
+    unsafe extern "C" {
+        static mut environ: *mut *mut libc::c_char;
+    }
+    // SAFETY: single-threaded by the rule for forks; each entry is a C string of this process, in writable memory,
+    // and nothing reads the environment afterwards, since the list is emptied.
+    unsafe {
+        let mut entry = environ;
+        if entry.is_null() {
+            return;
+        }
+        while !(*entry).is_null() {
+            let length = libc::strlen(*entry);
+            std::ptr::write_bytes(*entry, 0, length);
+            entry = entry.add(1);
+        }
+        *environ = std::ptr::null_mut();
+    }
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exited {
+    Code(i32),
+    Signal(i32),
+}
+
+impl Exited {
+    /// The status as a shell gives it.
+    pub fn shell_code(self) -> i32 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => 128 + signal,
+        }
+    }
+
+    fn from_status(status: i32) -> Self {
+        if libc::WIFSIGNALED(status) {
+            Self::Signal(libc::WTERMSIG(status))
+        } else {
+            Self::Code(libc::WEXITSTATUS(status))
+        }
+    }
+}
+
+fn wait4(pid: i32, options: i32) -> io::Result<Option<(i32, Exited, libc::rusage)>> {
+    let mut status = 0;
+    // SAFETY: an all-zero rusage is a valid value of that plain struct.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    loop {
+        // SAFETY: `status` and `usage` are live.
+        let reaped = unsafe { libc::wait4(pid, &raw mut status, options | libc::__WALL, &raw mut usage) };
+        if reaped > 0 {
+            return Ok(Some((reaped, Exited::from_status(status), usage)));
+        }
+        if reaped == 0 {
+            return Ok(None);
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => {}
+            Some(libc::ECHILD) => return Ok(None),
+            _ => return Err(error),
+        }
+    }
+}
+
+/// Reap one child that has ended, if any has.
+pub fn reap() -> io::Result<Option<(i32, Exited)>> {
+    Ok(wait4(-1, libc::WNOHANG)?.map(|(pid, exited, _)| (pid, exited)))
+}
+
+/// Wait for `pid` to end; with the CPU time, in microseconds, of it and of all that it reaped.
+pub fn wait_for(pid: i32) -> io::Result<Option<(Exited, u64, u64)>> {
+    Ok(wait4(pid, 0)?.map(|(_, exited, usage)| {
+        let micros = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
+        (exited, micros(usage.ru_utime) + micros(usage.ru_stime), usage.ru_maxrss as u64 * 1024)
+    }))
+}
+
+fn kill(target: i32, signal: i32) -> io::Result<()> {
+    // SAFETY: kill takes numbers.
+    check(unsafe { libc::kill(target, signal) })
+}
+
+pub fn kill_process(pid: i32, signal: i32) -> io::Result<()> {
+    kill(pid, signal)
+}
+
+pub fn kill_group(group: i32, signal: i32) -> io::Result<()> {
+    kill(-group, signal)
+}
+
+/// Signal every process of this pid namespace but the caller. Only for PID 1 of a sandbox.
+pub fn kill_all(signal: i32) -> io::Result<()> {
+    if std::process::id() != 1 {
+        return Err(io::Error::from_raw_os_error(libc::EPERM));
+    }
+    kill(-1, signal)
+}
+
+/// Leave at once, running nothing of this process: a forked child must not run its parent's exit code.
+pub fn exit_now(code: i32) -> ! {
+    // SAFETY: _exit never returns and runs no handler.
+    unsafe { libc::_exit(code) }
+}
+
+/// Become `argv`, looked up in `path` where its name has no slash; returns only the error, as a shell would see it.
+pub fn exec(argv: &[CString], environment: &[CString], path: &OsStr) -> io::Result<Infallible> {
+    let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
+        strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()
+    };
+    let (arguments, variables) = (pointers(argv), pointers(environment));
+    let name = argv.first().ok_or(io::ErrorKind::InvalidInput)?;
+    let attempt = |program: &CString| {
+        // SAFETY: both lists are null-terminated arrays of C strings that live in `argv` and `environment`.
+        unsafe { libc::execve(program.as_ptr(), arguments.as_ptr(), variables.as_ptr()) };
+        io::Error::last_os_error()
+    };
+    if name.as_bytes().contains(&b'/') {
+        return Err(attempt(name));
+    }
+    let mut refused = io::Error::from_raw_os_error(libc::ENOENT);
+    for directory in path.as_encoded_bytes().split(|&byte| byte == b':') {
+        // An empty entry would be the current directory: the workspace may not choose the program.
+        if directory.is_empty() || directory[0] != b'/' {
+            continue;
+        }
+        let program = CString::new([directory, b"/", name.as_bytes()].concat())?;
+        let error = attempt(&program);
+        match error.raw_os_error() {
+            Some(libc::ENOENT | libc::ENOTDIR) => {}
+            Some(libc::EACCES) => refused = error,
+            _ => return Err(error),
+        }
+    }
+    Err(refused)
+}

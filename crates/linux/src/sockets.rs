@@ -1,0 +1,75 @@
+//! The control channel between a sandbox's owner and guard, and the loopback interface.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socket_with, socketpair,
+};
+
+/// At most this many descriptors travel with one message.
+const MAX_FDS: usize = 32;
+
+/// One datagram and the descriptors that came with it. An empty `bytes` is the end of the channel.
+#[derive(Debug, Default)]
+pub struct Message {
+    pub bytes: Vec<u8>,
+    pub fds: Vec<OwnedFd>,
+}
+
+/// Two connected ends that keep message borders and close on exec.
+pub fn control_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
+}
+
+pub fn send_with_fds(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(fds)) {
+        return Err(io::Error::from_raw_os_error(libc::E2BIG));
+    }
+    rustix::io::retry_on_intr(|| {
+        sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL)
+    })?;
+    Ok(())
+}
+
+pub fn recv_with_fds(socket: BorrowedFd<'_>) -> io::Result<Message> {
+    let mut bytes = vec![0; 8192];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let received = rustix::io::retry_on_intr(|| {
+        recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)
+    })?;
+    bytes.truncate(received.bytes);
+    let mut fds = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            fds.extend(received);
+        }
+    }
+    Ok(Message { bytes, fds })
+}
+
+/// Has the other end been closed?
+pub fn is_hung_up(socket: BorrowedFd<'_>) -> io::Result<bool> {
+    let mut polled = [PollFd::from_borrowed_fd(socket, PollFlags::RDHUP)];
+    rustix::io::retry_on_intr(|| poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })))?;
+    Ok(polled[0].revents().intersects(PollFlags::HUP | PollFlags::RDHUP | PollFlags::ERR))
+}
+
+/// Bring `lo` up in this network namespace.
+pub fn loopback_up() -> io::Result<()> {
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    // SAFETY: an all-zero ifreq is a valid value of that plain struct.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    request.ifr_name[0] = b'l' as libc::c_char;
+    request.ifr_name[1] = b'o' as libc::c_char;
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    // SAFETY: `request` is a live ifreq with a terminated name.
+    let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw const request) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,0 +1,86 @@
+//! A denial is data: what was blocked, by which rule, and what would allow it.
+
+use ringfence_policy::{Blocked, remedy};
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DenialKind {
+    Syscall,
+    File,
+    Protected,
+    Limit,
+    Network,
+}
+
+/// One blocked attempt, counted if it was repeated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Denial {
+    pub kind: DenialKind,
+    /// The call, path or limit.
+    pub what: String,
+    /// The clause that blocked it, and its value.
+    pub rule: String,
+    /// One sentence: what to do if this was wanted.
+    pub remedy: String,
+    /// The flag of `ringfence run` that would allow it, if one does.
+    pub flag: Option<String>,
+    /// Section, key and value of the policy file that would allow it.
+    pub setting: Option<(String, String, String)>,
+    pub count: u64,
+    /// Guessed from the command's output and the policy, not seen.
+    pub inferred: bool,
+}
+
+impl Denial {
+    pub fn new(kind: DenialKind, blocked: &Blocked) -> Self {
+        let remedy = remedy(blocked);
+        let what = match blocked {
+            Blocked::Syscall { name } | Blocked::Protected { name } => name.clone(),
+            Blocked::FileRead { path }
+            | Blocked::FileWrite { path }
+            | Blocked::FileHidden { path }
+            | Blocked::Secret { path, .. } => path.display().to_string(),
+            Blocked::Network { what } => what.clone(),
+            Blocked::Limit { clause, .. } => clause.as_str().to_string(),
+        };
+        Self {
+            kind,
+            what,
+            rule: remedy.rule,
+            remedy: remedy.sentence,
+            flag: remedy.flag,
+            setting: remedy.toml.map(|rule| (rule.section.into(), rule.key.into(), rule.value)),
+            count: 1,
+            inferred: false,
+        }
+    }
+
+    pub fn inferred(mut self) -> Self {
+        self.inferred = true;
+        self
+    }
+}
+
+/// How many different denials of one run are kept: a hostile command can make any number of them up.
+const MOST: usize = 256;
+
+/// The denials of one run, each once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Denials(Vec<Denial>);
+
+impl Denials {
+    pub(crate) fn add(&mut self, denial: Denial) {
+        let same = |had: &&mut Denial| had.kind == denial.kind && had.what == denial.what && had.rule == denial.rule;
+        if let Some(had) = self.0.iter_mut().find(same) {
+            had.count += denial.count;
+            had.inferred &= denial.inferred;
+        } else if self.0.len() < MOST {
+            self.0.push(denial);
+        }
+    }
+
+    pub(crate) fn into_vec(self) -> Vec<Denial> {
+        self.0
+    }
+}

@@ -1,0 +1,56 @@
+//! The environment and directory that a command starts with. Nothing of the caller's comes in but what is named.
+
+use std::path::{Path, PathBuf};
+
+use ringfence_policy::Policy;
+
+use crate::host::Host;
+use crate::plan::{Ids, PlannedWorkspace, WORKSPACE};
+use crate::refusal::Refusal;
+use crate::request::Request;
+
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+pub(crate) fn environment(policy: &Policy, host: &Host, ids: &Ids) -> Vec<(String, String)> {
+    let mut variables = host.environment.clone();
+    variables.entry("PATH".into()).or_insert_with(|| PATH.into());
+    for (name, value) in [
+        ("HOME", ids.home.display().to_string()),
+        ("USER", ids.user.clone()),
+        ("LOGNAME", ids.user.clone()),
+        ("SHELL", "/bin/sh".into()),
+        ("TMPDIR", "/tmp".into()),
+        ("RINGFENCE", "1".into()),
+    ] {
+        variables.insert(name.into(), value);
+    }
+    for (name, value) in &policy.environment.set {
+        variables.insert(name.clone(), value.clone());
+    }
+    variables.into_iter().collect()
+}
+
+/// Where the command starts: the caller's own place in the workspace if that is shown, else the workspace.
+pub(crate) fn working_directory(
+    request: &Request,
+    host: &Host,
+    workspace: Option<&PlannedWorkspace>,
+) -> Result<PathBuf, Refusal> {
+    let start = match workspace {
+        Some(workspace) => {
+            let root = workspace.own_path.as_deref().unwrap_or(Path::new(WORKSPACE));
+            match host.current.strip_prefix(&workspace.source) {
+                Ok(below) => root.join(below),
+                Err(_) => root.to_path_buf(),
+            }
+        }
+        None => PathBuf::from(WORKSPACE),
+    };
+    match &request.directory {
+        Some(directory) if directory.as_os_str().is_empty() => {
+            Err(Refusal::bad("the directory given with --cwd is empty", "name a directory inside the sandbox"))
+        }
+        Some(directory) => Ok(start.join(directory)),
+        None => Ok(start),
+    }
+}

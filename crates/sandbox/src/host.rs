@@ -1,0 +1,318 @@
+//! What a plan needs to know of this host, looked up once, before the plan. The plan itself does no I/O.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use ringfence_linux::{Hierarchy, landlock_abi};
+use ringfence_policy::{HostFiles, Policy, ToolchainDir, Workspace, secrets, toolchains_for_path};
+
+use crate::refusal::Refusal;
+use crate::request::Request;
+
+/// A directory or symlink in `/` of the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RootEntry {
+    pub path: PathBuf,
+    pub link: Option<PathBuf>,
+}
+
+/// A host path that a clause names, as it was written and as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostPath {
+    pub written: PathBuf,
+    pub real: PathBuf,
+    pub is_dir: bool,
+}
+
+/// The user's own directory that a sandbox may write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkspaceDir {
+    pub path: PathBuf,
+    pub uid: u32,
+    pub gid: u32,
+    /// Told apart from anything that is put in its place between here and the mount.
+    pub device: u64,
+    pub inode: u64,
+}
+
+/// Which ids a sandbox of this caller can have outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OuterIds {
+    /// The caller's own, an ordinary user's.
+    Own,
+    /// One that nobody uses: the caller is root, and root is never mapped in.
+    Unused(u32),
+}
+
+#[derive(Clone, Debug)]
+pub struct Host {
+    pub uid: u32,
+    pub gid: u32,
+    pub user: String,
+    pub home: PathBuf,
+    pub ids: OuterIds,
+    pub current: PathBuf,
+    pub environment: BTreeMap<String, String>,
+    pub roots: Vec<RootEntry>,
+    pub workspace: Option<WorkspaceDir>,
+    pub read: Vec<HostPath>,
+    pub write: Vec<HostPath>,
+    pub hide: Vec<PathBuf>,
+    pub toolchains: Vec<ToolchainDir>,
+    /// Unix sockets that programs of the host listen on now.
+    pub sockets: Vec<PathBuf>,
+    pub cgroups: Hierarchy,
+    pub landlock: i32,
+    pub open_files_hard: u64,
+}
+
+/// System directories: programs, libraries and their settings, nothing of a user's.
+const SYSTEM: &[&str] = &["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "opt", "nix", "gnu"];
+/// Never shown from the host, whatever the policy: kernel interfaces, devices, others' sockets and temporary files.
+const NEVER: &[&str] = &["proc", "sys", "dev", "run", "tmp", "lost+found", "workspace", "skills"];
+
+impl Host {
+    pub fn look(request: &Request) -> Result<Self, Refusal> {
+        let policy = &request.policy.policy;
+        let uid = rustix::process::getuid().as_raw();
+        let gid = rustix::process::getgid().as_raw();
+        if uid != rustix::process::geteuid().as_raw() || gid != rustix::process::getegid().as_raw() {
+            return Err(Refusal::bad(
+                "ringfence was started with an effective user other than the real one",
+                "do not install it setuid; run it as the user whose sandbox it is",
+            ));
+        }
+        let (user, home) = account(uid);
+        let current = std::env::current_dir().map_err(|error| {
+            Refusal::bad(format!("the current directory cannot be used: {error}"), "change to a directory that exists")
+        })?;
+        let environment = passed_environment(policy);
+        let workspace = find_workspace(policy, &current, &home)?;
+        let toolchains = if policy.filesystem.toolchains { find_toolchains(&home) } else { Vec::new() };
+        let all = policy.filesystem.host == HostFiles::All;
+        let resolve = |paths: &[PathBuf]| -> Result<Vec<HostPath>, Refusal> {
+            paths.iter().map(|path| host_path(path, &current, &home)).collect()
+        };
+        let (read, write) = (resolve(&policy.filesystem.read)?, resolve(&policy.filesystem.write)?);
+        let mut hide: Vec<PathBuf> =
+            policy.filesystem.hide.iter().map(|path| absolute(path, &current, &home)).collect();
+        if all {
+            let named = |path: &PathBuf| read.iter().chain(&write).any(|shown| shown.written == *path);
+            hide.extend(find_secrets(&home).filter(|path| !named(path)));
+        }
+        hide.push(request.state.clone());
+        refuse_shown_and_hidden(read.iter().chain(&write), &hide)?;
+        Ok(Self {
+            uid,
+            gid,
+            ids: outer_ids(uid)?,
+            environment,
+            roots: if all { all_roots() } else { system_roots() },
+            read,
+            write,
+            hide,
+            toolchains,
+            sockets: if workspace.is_some() || all { listening_sockets() } else { Vec::new() },
+            cgroups: Hierarchy::detect(),
+            landlock: landlock_abi(),
+            open_files_hard: rustix::process::getrlimit(rustix::process::Resource::Nofile)
+                .maximum
+                .unwrap_or(u64::MAX),
+            user,
+            home,
+            current,
+            workspace,
+        })
+    }
+}
+
+/// Name and home of a uid, from the passwd file: a static program asks no name service.
+fn account(uid: u32) -> (String, PathBuf) {
+    let home_variable = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    let text = fs::read("/etc/passwd").unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let entry = text.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split(':').collect();
+        (fields.len() >= 6 && fields[2].parse() == Ok(uid)).then(|| (fields[0].to_string(), PathBuf::from(fields[5])))
+    });
+    match (entry, home_variable) {
+        (Some((user, home)), variable) => (user, variable.unwrap_or(home)),
+        (None, variable) => (format!("user{uid}"), variable.unwrap_or_else(|| PathBuf::from("/home/user"))),
+    }
+}
+
+/// The ids that the caller's own user namespace has, as (first, count).
+fn id_ranges() -> Vec<(u64, u64)> {
+    let text = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    text.lines()
+        .filter_map(|line| {
+            let mut fields = line.split_whitespace();
+            let first = fields.next()?.parse().ok()?;
+            Some((first, fields.nth(1)?.parse().ok()?))
+        })
+        .collect()
+}
+
+/// The first of a range that no distribution gives to users or containers.
+const UNUSED_IDS: u64 = 0x7000_0000;
+
+fn outer_ids(uid: u32) -> Result<OuterIds, Refusal> {
+    if uid != 0 {
+        return Ok(OuterIds::Own);
+    }
+    let ranges = id_ranges();
+    // A process id is unique while its process lives, and so is the id made of it.
+    let wanted = UNUSED_IDS + u64::from(std::process::id());
+    if ranges.iter().any(|(first, count)| (*first..first + count).contains(&wanted)) {
+        return Ok(OuterIds::Unused(wanted as u32));
+    }
+    match ranges.iter().max_by_key(|(_, count)| *count) {
+        // A container that maps a single id has no other: "root" there is an ordinary user outside.
+        Some((_, 1)) => Ok(OuterIds::Own),
+        Some((first, count)) if first + count > 2 => Ok(OuterIds::Unused((first + count - 2) as u32)),
+        _ => Err(Refusal::NotEnforceable {
+            clause: "identity",
+            why: "the ids of this user namespace cannot be read from /proc/self/uid_map".into(),
+            fix: "mount /proc, or run as an ordinary user".into(),
+        }),
+    }
+}
+
+fn passed_environment(policy: &Policy) -> BTreeMap<String, String> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| policy.environment.passes(name))
+        .collect()
+}
+
+/// `path` made absolute; `~/` is the caller's home.
+fn absolute(path: &Path, current: &Path, home: &Path) -> PathBuf {
+    match path.strip_prefix("~") {
+        Ok(rest) => home.join(rest),
+        Err(_) => current.join(path),
+    }
+}
+
+fn host_path(path: &Path, current: &Path, home: &Path) -> Result<HostPath, Refusal> {
+    let written = absolute(path, current, home);
+    let problem = |error: std::io::Error| {
+        Refusal::bad(
+            format!("{} cannot be shown in the sandbox: {error}", written.display()),
+            "name a path that exists, or leave the clause out",
+        )
+    };
+    let real = fs::canonicalize(&written).map_err(problem)?;
+    let is_dir = fs::metadata(&real).map_err(problem)?.is_dir();
+    let never = real.components().nth(1).is_some_and(|first| {
+        first.as_os_str().to_str().is_some_and(|first| matches!(first, "proc" | "sys" | "dev"))
+    });
+    if never || real == Path::new("/") {
+        return Err(Refusal::bad(
+            format!("{} cannot be shown in the sandbox: it is not a place for files", real.display()),
+            "name a directory or file of a disk",
+        ));
+    }
+    Ok(HostPath { written, real, is_dir })
+}
+
+fn find_workspace(policy: &Policy, current: &Path, home: &Path) -> Result<Option<WorkspaceDir>, Refusal> {
+    let (path, asked) = match &policy.filesystem.workspace {
+        Workspace::Private => return Ok(None),
+        Workspace::Current => (current.to_path_buf(), false),
+        Workspace::Path(path) => (absolute(path, current, home), true),
+    };
+    let fix = "pass --workspace DIR with a directory of your own";
+    let problem =
+        |what: &str| Refusal::bad(format!("{} cannot be the workspace: {what}", path.display()), fix);
+    let real = fs::canonicalize(&path).map_err(|error| problem(&error.to_string()))?;
+    let facts = fs::metadata(&real).map_err(|error| problem(&error.to_string()))?;
+    if !facts.is_dir() {
+        return Err(problem("it is not a directory"));
+    }
+    let real_home = fs::canonicalize(home).unwrap_or_else(|_| home.to_path_buf());
+    if real_home.starts_with(&real) {
+        let which = if asked { "it" } else { "the current directory" };
+        return Err(problem(&format!("{which} holds your whole home directory, keys and passwords included")));
+    }
+    let first = real.components().nth(1).map(|first| first.as_os_str().to_owned());
+    let is_system = first.is_none_or(|first| {
+        let first = first.to_string_lossy();
+        let whole = real.components().count() == 2;
+        matches!(&*first, "proc" | "sys" | "dev") || (whole && (SYSTEM.contains(&&*first) || first == "run"))
+    });
+    if is_system {
+        return Err(problem("it is a directory of the system"));
+    }
+    Ok(Some(WorkspaceDir { uid: facts.uid(), gid: facts.gid(), device: facts.dev(), inode: facts.ino(), path: real }))
+}
+
+fn find_toolchains(home: &Path) -> Vec<ToolchainDir> {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let locators = ["CARGO_HOME", "RUSTUP_HOME", "PYENV_ROOT", "NVM_DIR", "GOPATH", "GOROOT", "VOLTA_HOME", "DENO_DIR"]
+        .into_iter()
+        .filter_map(|name| Some((name.to_string(), std::env::var(name).ok()?)))
+        .collect();
+    let mut found = toolchains_for_path(&path, home, &locators);
+    found.retain(|toolchain| toolchain.path.is_dir());
+    found
+}
+
+/// Those of the list that exist. A parent of the home is not one of them here: the home is shown by other rules.
+fn find_secrets(home: &Path) -> impl Iterator<Item = PathBuf> {
+    secrets()
+        .iter()
+        .map(|secret| home.join(secret.path))
+        .filter(move |path| !home.starts_with(path) && path.symlink_metadata().is_ok())
+}
+
+/// Hiding wins, so that a path to be shown beneath a hidden one would silently be missing.
+fn refuse_shown_and_hidden<'a>(
+    shown: impl Iterator<Item = &'a HostPath>,
+    hidden: &[PathBuf],
+) -> Result<(), Refusal> {
+    for path in shown {
+        if let Some(over) = hidden.iter().find(|over| path.real.starts_with(over) || path.written.starts_with(over)) {
+            return Err(Refusal::bad(
+                format!("{} cannot be shown: {} is hidden, and hiding wins", path.written.display(), over.display()),
+                "copy the file elsewhere, or take the rule that hides it out",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn root_entry(name: &str) -> Option<RootEntry> {
+    let path = Path::new("/").join(name);
+    let facts = path.symlink_metadata().ok()?;
+    if facts.is_symlink() {
+        let link = fs::read_link(&path).ok()?;
+        return Some(RootEntry { path, link: Some(link) });
+    }
+    facts.is_dir().then_some(RootEntry { path, link: None })
+}
+
+fn system_roots() -> Vec<RootEntry> {
+    SYSTEM.iter().filter_map(|name| root_entry(name)).collect()
+}
+
+fn all_roots() -> Vec<RootEntry> {
+    let Ok(entries) = fs::read_dir("/") else { return system_roots() };
+    let mut names: Vec<String> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names.iter().filter(|name| !NEVER.contains(&name.as_str())).filter_map(|name| root_entry(name)).collect()
+}
+
+/// Paths of the sockets in this network namespace's table. Those of other namespaces, and those made later, are
+/// what SECURITY.md says of a direct workspace.
+fn listening_sockets() -> Vec<PathBuf> {
+    let Ok(table) = fs::read_to_string("/proc/net/unix") else { return Vec::new() };
+    let mut paths: Vec<PathBuf> = table
+        .lines()
+        .filter_map(|line| line.find(" /").map(|at| PathBuf::from(&line[at + 1..])))
+        .collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}

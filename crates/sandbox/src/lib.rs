@@ -1,0 +1,28 @@
+//! Sandboxes: from a request to a plan, and from a plan to a run with its receipt and denials.
+//!
+//! Invariant: a plan is pure data made before anything is done; a provider carries it out whole or refuses, never
+//! falls back to something weaker, and leaves nothing behind on any path out.
+
+mod clauses;
+mod denial;
+mod environment;
+mod host;
+mod limits;
+mod outcome;
+mod plan;
+mod protect;
+mod providers;
+mod receipt;
+mod refusal;
+mod request;
+
+pub use denial::{Denial, DenialKind};
+pub use host::{Host, HostPath, OuterIds, RootEntry, WorkspaceDir};
+pub use outcome::{Captured, End, Outcome, Usage};
+pub use plan::{Access, Ids, MappedIds, Mount, Plan, PlannedLimits, PlannedWorkspace, WORKSPACE, plan};
+pub use providers::{Native, Provider};
+pub use receipt::{Receipt, ReceiptLine, Status};
+pub use refusal::Refusal;
+pub use request::{Request, Stream};
+pub use ringfence_guard::ExecStage;
+pub use ringfence_linux::Exited;

@@ -1,0 +1,332 @@
+//! The plan: everything a provider will do for one request, as data. `plan` is pure; a provider only carries it out.
+
+use std::path::{Path, PathBuf};
+
+use ringfence_linux::{CgroupLimits, Hierarchy};
+use ringfence_policy::{Clause, HostFiles, NetworkMode, Policy, ProfileName};
+use serde::Serialize;
+
+use crate::environment::{environment, working_directory};
+use crate::host::{Host, OuterIds};
+use crate::limits::plan_limits;
+use crate::receipt::Receipt;
+use crate::refusal::Refusal;
+use crate::request::Request;
+
+/// Where the workspace is inside every sandbox.
+pub const WORKSPACE: &str = "/workspace";
+/// The id of a sandbox that root started.
+const INSIDE_ID: u32 = 1000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Access {
+    Read,
+    Write,
+}
+
+/// One thing to put into the new root. In the order of the list; a later one may lie on an earlier one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase", tag = "mount")]
+pub enum Mount {
+    /// What the host has at `source`. `own_ids`: shown as the sandbox user's, where the caller is root.
+    Bind { source: PathBuf, target: PathBuf, access: Access, own_ids: bool },
+    /// The host's directory with writes into a throwaway layer.
+    Overlay { source: PathBuf, target: PathBuf, own_ids: bool },
+    /// A directory in the private layer that the disk limit holds for.
+    Private { target: PathBuf, mode: u32 },
+    Tmpfs { target: PathBuf, bytes: u64, mode: u32 },
+    Symlink { target: PathBuf, to: PathBuf },
+    /// A small read-only file of ours over the host's.
+    File { target: PathBuf, text: String },
+    Device { target: PathBuf },
+    Terminals { target: PathBuf },
+    Proc { target: PathBuf },
+    /// Shown empty, if it is there at all.
+    Hide { target: PathBuf },
+}
+
+impl Mount {
+    pub fn target(&self) -> &Path {
+        match self {
+            Self::Bind { target, .. }
+            | Self::Overlay { target, .. }
+            | Self::Private { target, .. }
+            | Self::Tmpfs { target, .. }
+            | Self::Symlink { target, .. }
+            | Self::File { target, .. }
+            | Self::Device { target }
+            | Self::Terminals { target }
+            | Self::Proc { target }
+            | Self::Hide { target } => target,
+        }
+    }
+}
+
+/// Who the command is, inside and outside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Ids {
+    pub uid: u32,
+    pub gid: u32,
+    /// For root: the unused id outside, and the owner of the files that the sandbox sees as its own.
+    pub mapped: Option<MappedIds>,
+    pub user: String,
+    pub home: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct MappedIds {
+    pub outside: u32,
+    pub owner_uid: u32,
+    pub owner_gid: u32,
+}
+
+/// The direct workspace and where it is inside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PlannedWorkspace {
+    pub source: PathBuf,
+    #[serde(skip)]
+    pub device: u64,
+    #[serde(skip)]
+    pub inode: u64,
+    /// Its own path inside, where the policy shows it there too.
+    pub own_path: Option<PathBuf>,
+    pub protect: bool,
+    pub unprotect: Vec<String>,
+    /// Sockets of the host in it, relative; shown as empty files.
+    pub sockets: Vec<PathBuf>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PlannedLimits {
+    #[serde(skip)]
+    pub cgroup: CgroupLimits,
+    pub processes: Option<u32>,
+    pub open_files: Option<u32>,
+    pub disk: Option<u64>,
+    pub output: Option<u64>,
+    #[serde(skip)]
+    pub wall_time: Option<std::time::Duration>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    pub mounts: Vec<Mount>,
+    pub workspace: Option<PlannedWorkspace>,
+    pub ids: Ids,
+    pub hostname: String,
+    /// A network namespace of its own, or the host's (waived).
+    pub own_network: bool,
+    pub limits: PlannedLimits,
+    pub environment: Vec<(String, String)>,
+    pub directory: PathBuf,
+    pub landlock: bool,
+    pub seccomp: bool,
+    #[serde(skip)]
+    pub cgroups: Hierarchy,
+    pub receipt: Receipt,
+}
+
+/// Decide everything, or refuse. `provider` is named in the receipt.
+pub fn plan(request: &Request, host: &Host, provider: &'static str) -> Result<Plan, Refusal> {
+    let policy = &request.policy.policy;
+    let mut receipt = Receipt::new(provider);
+    check_network(policy, &mut receipt)?;
+    let ids = plan_ids(policy, host);
+    let workspace = plan_workspace(policy, host);
+    let mounts = plan_mounts(policy, host, &ids, workspace.as_ref());
+    let limits = plan_limits(request, host, &mut receipt)?;
+    let environment = environment(policy, host, &ids);
+    let directory = working_directory(request, host, workspace.as_ref())?;
+    let waived = |clause| policy.waived.contains(&clause);
+    let plan = Plan {
+        own_network: !waived(Clause::Network),
+        landlock: !waived(Clause::FilesystemLandlock) && host.landlock > 0,
+        seccomp: !waived(Clause::Syscalls),
+        hostname: policy.identity.hostname.clone(),
+        cgroups: host.cgroups.clone(),
+        mounts,
+        workspace,
+        ids,
+        limits,
+        environment,
+        directory,
+        receipt,
+    };
+    crate::clauses::describe(plan, policy, host, request.strict)
+}
+
+fn check_network(policy: &Policy, receipt: &mut Receipt) -> Result<(), Refusal> {
+    if policy.waived.contains(&Clause::Network) {
+        receipt.waived(Clause::Network);
+        receipt.warnings.push("the sandbox shares the host's network: network was waived".into());
+        return Ok(());
+    }
+    match policy.network.mode {
+        NetworkMode::Off => {
+            receipt.enforced(Clause::Network, "off", "network namespace with loopback only");
+            Ok(())
+        }
+        mode @ (NetworkMode::Allow | NetworkMode::Open) => Err(Refusal::NotEnforceable {
+            clause: "network",
+            why: format!("mode `{}` needs egress, which this version does not have", mode_name(mode)),
+            fix: "use network.mode = \"off\", or give the network up in so many words with --waive network".into(),
+        }),
+    }
+}
+
+fn mode_name(mode: NetworkMode) -> &'static str {
+    match mode {
+        NetworkMode::Off => "off",
+        NetworkMode::Allow => "allow",
+        NetworkMode::Open => "open",
+    }
+}
+
+fn plan_ids(policy: &Policy, host: &Host) -> Ids {
+    let mapped = match host.ids {
+        OuterIds::Own => None,
+        OuterIds::Unused(outside) => {
+            let owner = host.workspace.as_ref().map_or((host.uid, host.gid), |found| (found.uid, found.gid));
+            Some(MappedIds { outside, owner_uid: owner.0, owner_gid: owner.1 })
+        }
+    };
+    let (uid, gid) = if mapped.is_some() { (INSIDE_ID, INSIDE_ID) } else { (host.uid, host.gid) };
+    let own_name = || if mapped.is_some() { "sandbox".into() } else { host.user.clone() };
+    let user = policy.identity.user.clone().unwrap_or_else(own_name);
+    let home = if policy.identity.own_home_path { host.home.clone() } else { Path::new("/home").join(&user) };
+    Ids { uid, gid, mapped, user, home }
+}
+
+fn plan_workspace(policy: &Policy, host: &Host) -> Option<PlannedWorkspace> {
+    let found = host.workspace.as_ref()?;
+    let sockets = host.sockets.iter().filter_map(|path| path.strip_prefix(&found.path).ok());
+    Some(PlannedWorkspace {
+        source: found.path.clone(),
+        device: found.device,
+        inode: found.inode,
+        own_path: (policy.profile != ProfileName::Restrictive).then(|| found.path.clone()),
+        protect: !policy.waived.contains(&Clause::FilesystemProtected),
+        unprotect: policy.filesystem.unprotect.iter().cloned().collect(),
+        sockets: sockets.map(Path::to_path_buf).collect(),
+    })
+}
+
+/// Device files that programs take for granted; none reaches hardware.
+const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
+
+fn plan_mounts(policy: &Policy, host: &Host, ids: &Ids, workspace: Option<&PlannedWorkspace>) -> Vec<Mount> {
+    let filesystem = &policy.filesystem;
+    let path = PathBuf::from;
+    let mut mounts = Vec::with_capacity(64);
+    for root in &host.roots {
+        mounts.push(match &root.link {
+            Some(to) => Mount::Symlink { target: root.path.clone(), to: to.clone() },
+            None => bind(&root.path, &root.path, Access::Read, false),
+        });
+    }
+    mounts.push(Mount::File { target: path("/etc/passwd"), text: passwd(ids) });
+    mounts.push(Mount::File { target: path("/etc/group"), text: group(ids) });
+    mounts.push(Mount::File { target: path("/etc/hosts"), text: hosts(&policy.identity.hostname) });
+    for device in DEVICES {
+        mounts.push(Mount::Device { target: Path::new("/dev").join(device) });
+    }
+    mounts.push(Mount::Terminals { target: path("/dev/pts") });
+    for (target, to) in [
+        ("/dev/ptmx", "pts/ptmx"),
+        ("/dev/fd", "/proc/self/fd"),
+        ("/dev/stdin", "/proc/self/fd/0"),
+        ("/dev/stdout", "/proc/self/fd/1"),
+        ("/dev/stderr", "/proc/self/fd/2"),
+    ] {
+        mounts.push(Mount::Symlink { target: path(target), to: path(to) });
+    }
+    let tmp = filesystem.tmp.bytes();
+    mounts.push(Mount::Tmpfs { target: path("/dev/shm"), bytes: tmp, mode: 0o1777 });
+    mounts.push(Mount::Tmpfs { target: path("/tmp"), bytes: tmp, mode: 0o1777 });
+    mounts.push(Mount::Private { target: path("/var/tmp"), mode: 0o1777 });
+    mounts.push(Mount::Private { target: path("/run"), mode: 0o755 });
+    mounts.push(Mount::Proc { target: path("/proc") });
+    if filesystem.host == HostFiles::All && host.home.is_dir() {
+        mounts.push(Mount::Overlay { source: host.home.clone(), target: ids.home.clone(), own_ids: true });
+    } else {
+        mounts.push(Mount::Private { target: ids.home.clone(), mode: 0o700 });
+        for toolchain in &host.toolchains {
+            let target = toolchain.path.clone();
+            mounts.push(Mount::Overlay { source: target.clone(), target, own_ids: true });
+        }
+    }
+    for (paths, access) in [(&host.read, Access::Read), (&host.write, Access::Write)] {
+        for shown in paths {
+            mounts.push(bind(&shown.real, &shown.real, access, true));
+            if shown.written != shown.real {
+                mounts.push(bind(&shown.real, &shown.written, access, true));
+            }
+        }
+    }
+    match workspace {
+        None => mounts.push(Mount::Private { target: path(WORKSPACE), mode: 0o700 }),
+        Some(workspace) => {
+            mounts.push(bind(&workspace.source, Path::new(WORKSPACE), Access::Write, true));
+            if let Some(own) = &workspace.own_path {
+                mounts.push(bind(&workspace.source, own, Access::Write, true));
+            }
+        }
+    }
+    // Parents before children; the sort is stable, so that of two at one place the later one lies on top.
+    mounts.sort_by_key(|mount| mount.target().components().count());
+    let hidden = hidden(host, workspace, &mounts);
+    mounts.extend(hidden.into_iter().map(|target| Mount::Hide { target }));
+    mounts
+}
+
+/// Credentials of shown toolchains, what the policy hides, and sockets of the host that a bind would show. Sockets
+/// in the workspace are hidden with its protected names.
+fn hidden(host: &Host, workspace: Option<&PlannedWorkspace>, mounts: &[Mount]) -> Vec<PathBuf> {
+    let binds: Vec<&Path> = mounts
+        .iter()
+        .filter_map(|mount| match mount {
+            Mount::Bind { source, target, .. } if source == target => Some(target.as_path()),
+            _ => None,
+        })
+        .collect();
+    let in_workspace =
+        |path: &Path| workspace.is_some_and(|workspace| path.starts_with(&workspace.source));
+    let credentials = host.toolchains.iter().flat_map(|toolchain| toolchain.hide.iter());
+    let sockets = host
+        .sockets
+        .iter()
+        .filter(|path| !in_workspace(path) && binds.iter().any(|shown| path.starts_with(shown)));
+    let mut hidden: Vec<PathBuf> = credentials.chain(&host.hide).chain(sockets).cloned().collect();
+    if let Some(workspace) = workspace {
+        // The same place under the workspace's other name.
+        let twins: Vec<PathBuf> = host
+            .hide
+            .iter()
+            .filter_map(|path| path.strip_prefix(&workspace.source).ok())
+            .map(|rest| Path::new(WORKSPACE).join(rest))
+            .collect();
+        hidden.extend(twins);
+    }
+    hidden
+}
+
+fn bind(source: &Path, target: &Path, access: Access, own_ids: bool) -> Mount {
+    Mount::Bind { source: source.to_path_buf(), target: target.to_path_buf(), access, own_ids }
+}
+
+fn passwd(ids: &Ids) -> String {
+    let Ids { uid, gid, user, home, .. } = ids;
+    let home = home.display().to_string().replace([':', '\n'], "_");
+    format!(
+        "root:x:0:0:root:/root:/usr/sbin/nologin\n{user}:x:{uid}:{gid}:{user}:{home}:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"
+    )
+}
+
+fn group(ids: &Ids) -> String {
+    format!("root:x:0:\n{}:x:{}:\nnogroup:x:65534:\n", ids.user, ids.gid)
+}
+
+fn hosts(hostname: &str) -> String {
+    format!("127.0.0.1 localhost {hostname}\n::1 localhost ip6-localhost {hostname}\n")
+}

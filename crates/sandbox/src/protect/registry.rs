@@ -1,0 +1,337 @@
+//! Placeholders in a user's directory, counted: who uses them is written down, under a lock, before they are made, so
+//! that the last to leave, or the next to start after a kill, removes them.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ringfence_policy::protected;
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, fstat, linkat, mkdirat, openat, statat};
+use rustix::io::Errno;
+
+use crate::plan::PlannedWorkspace;
+
+/// An empty file or directory that stands where something protected is absent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Placeholder {
+    pub(super) name: PathBuf,
+    is_dir: bool,
+    /// 0 until it is made.
+    inode: u64,
+}
+
+/// What a placeholder holds: nothing, but for the few where a host tool would stumble over an empty file.
+fn content(name: &Path) -> &'static str {
+    protected().iter().find(|entry| name.ends_with(entry.name)).map_or("", |entry| entry.content)
+}
+
+/// A run, told apart from a later one with the same pid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct User {
+    pid: u32,
+    started: u64,
+}
+
+#[derive(Debug, Default)]
+struct Record {
+    workspace: PathBuf,
+    since: u64,
+    users: Vec<User>,
+    placeholders: Vec<Placeholder>,
+}
+
+/// The record of one workspace.
+#[derive(Debug)]
+pub(super) struct Registry {
+    path: PathBuf,
+}
+
+const DIRECTORY: &str = "placeholders";
+
+impl Registry {
+    pub(super) fn open(state: &Path, workspace: &PlannedWorkspace) -> io::Result<Self> {
+        let directory = state.join(DIRECTORY);
+        if !directory.is_dir() {
+            fs::DirBuilder::new().recursive(true).create(&directory)?;
+        }
+        Ok(Self { path: directory.join(format!("{:x}-{:x}", workspace.device, workspace.inode)) })
+    }
+
+    /// Make what is absent, and take part in what others have made. `existing` may hold their placeholders.
+    pub(super) fn place(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        absent: Vec<(PathBuf, bool)>,
+        existing: &[(PathBuf, u64)],
+    ) -> io::Result<Vec<Placeholder>> {
+        let mut locked = Locked::open(&self.path)?;
+        let mut record = locked.read()?;
+        if record.users.is_empty() {
+            record.remove_placeholders();
+            record = Record { since: now(), ..Record::default() };
+        }
+        record.workspace = fs::read_link(format!("/proc/self/fd/{}", fd_number(directory)))?;
+        record.users.push(own()?);
+        let shared = |had: &Placeholder| existing.iter().any(|(name, inode)| *name == had.name && *inode == had.inode);
+        record.placeholders.retain(shared);
+        let mut made: Vec<_> =
+            absent.into_iter().map(|(name, is_dir)| Placeholder { name, is_dir, inode: 0 }).collect();
+        let first = record.placeholders.len();
+        record.placeholders.extend(made.iter().cloned());
+        locked.write(&record)?;
+        for placeholder in &mut made {
+            placeholder.make(directory)?;
+        }
+        record.placeholders.truncate(first);
+        made.retain(|placeholder| placeholder.inode != 0);
+        record.placeholders.extend(made.iter().cloned());
+        locked.write(&record)?;
+        Ok(made)
+    }
+
+    /// Stop taking part; the last one removes what nobody has used meanwhile.
+    pub(super) fn leave(self) -> Vec<String> {
+        let Ok(mut locked) = Locked::open(&self.path) else { return Vec::new() };
+        let Ok(mut record) = locked.read() else { return Vec::new() };
+        if let Ok(own) = own() {
+            record.users.retain(|user| *user != own);
+        }
+        if record.users.is_empty() {
+            let kept = record.remove_placeholders();
+            locked.delete(&self.path);
+            return kept;
+        }
+        let _ = locked.write(&record);
+        Vec::new()
+    }
+}
+
+/// Do the same for records whose users are all dead.
+pub(super) fn sweep(state: &Path) {
+    let Ok(entries) = fs::read_dir(state.join(DIRECTORY)) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let Ok(mut locked) = Locked::open(&path) else { continue };
+        let Ok(mut record) = locked.read() else { continue };
+        if record.users.is_empty() {
+            record.remove_placeholders();
+            locked.delete(&path);
+        }
+    }
+}
+
+impl Placeholder {
+    fn make(&mut self, directory: BorrowedFd<'_>) -> io::Result<()> {
+        let made = if self.is_dir {
+            mkdirat(directory, &self.name, Mode::from_raw_mode(0o755))
+        } else {
+            make_file(directory, &self.name)
+        };
+        match made {
+            Ok(()) => {
+                self.inode = statat(directory, &self.name, AtFlags::SYMLINK_NOFOLLOW)?.st_ino;
+                Ok(())
+            }
+            // Nobody with these rights can make it: neither can the command.
+            Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Remove it if it is still what was made: empty, and the same or at least not older than the record.
+    fn remove(&self, workspace: &Path, since: u64) -> Result<(), String> {
+        let path = workspace.join(&self.name);
+        let Ok(facts) = path.symlink_metadata() else { return Ok(()) };
+        let born = facts.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+        let same = match self.inode {
+            0 => born.is_some_and(|born| born.as_secs() >= since),
+            inode => facts.ino() == inode,
+        };
+        let kept = format!("protected: {} was made outside the sandbox during the run and stays", self.name.display());
+        if !same || facts.is_dir() != self.is_dir || (facts.is_file() && !holds(&path, content(&self.name))) {
+            return Err(kept);
+        }
+        let removed = if self.is_dir { fs::remove_dir(&path) } else { fs::remove_file(&path) };
+        removed.map_err(|_| kept)
+    }
+}
+
+fn make_file(directory: BorrowedFd<'_>, name: &Path) -> Result<(), Errno> {
+    let content = content(name);
+    let mode = Mode::from_raw_mode(0o644);
+    if content.is_empty() {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        return openat(directory, name, flags, mode).map(drop);
+    }
+    // Written before it has a name: a host tool never sees half of it.
+    let parent = name.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let file = openat(directory, parent, OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC, mode)?;
+    rustix::io::write(&file, content.as_bytes())?;
+    let path = format!("/proc/self/fd/{}", fd_number(file.as_fd()));
+    linkat(CWD, path, directory, name, AtFlags::SYMLINK_FOLLOW)
+}
+
+fn holds(path: &Path, content: &str) -> bool {
+    let mut bytes = Vec::new();
+    let limit = content.len() as u64 + 1;
+    File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)).is_ok() && bytes == content.as_bytes()
+}
+
+impl Record {
+    fn remove_placeholders(&mut self) -> Vec<String> {
+        let (workspace, since) = (self.workspace.clone(), self.since);
+        self.placeholders.drain(..).filter_map(|had| had.remove(&workspace, since).err()).collect()
+    }
+
+    /// Paths are last on their line, with newlines escaped.
+    fn text(&self) -> String {
+        use std::fmt::Write;
+        let mut text = format!("w {} {}\n", self.since, escape(&self.workspace));
+        for user in &self.users {
+            let _ = writeln!(text, "u {} {}", user.pid, user.started);
+        }
+        for had in &self.placeholders {
+            let kind = if had.is_dir { 'd' } else { 'f' };
+            let _ = writeln!(text, "p {kind} {} {}", had.inode, escape(&had.name));
+        }
+        text
+    }
+
+    fn parse(text: &str) -> Self {
+        let mut record = Self::default();
+        for line in text.lines() {
+            let mut fields = line.splitn(4, ' ');
+            match (fields.next(), fields.next(), fields.next(), fields.next()) {
+                (Some("w"), Some(since), Some(path), rest) => {
+                    record.since = since.parse().unwrap_or(u64::MAX);
+                    let path = rest.map_or(path.to_string(), |rest| format!("{path} {rest}"));
+                    record.workspace = unescape(&path);
+                }
+                (Some("u"), Some(pid), Some(started), None) => {
+                    if let (Ok(pid), Ok(started)) = (pid.parse(), started.parse()) {
+                        record.users.push(User { pid, started });
+                    }
+                }
+                (Some("p"), Some(kind), Some(inode), Some(name)) => record.placeholders.push(Placeholder {
+                    name: unescape(name),
+                    is_dir: kind == "d",
+                    inode: inode.parse().unwrap_or(0),
+                }),
+                _ => {}
+            }
+        }
+        record
+    }
+}
+
+fn escape(path: &Path) -> String {
+    path.to_string_lossy().replace('\\', "\\\\").replace('\n', "\\n")
+}
+
+fn unescape(text: &str) -> PathBuf {
+    let mut out = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match (character, character == '\\') {
+            (_, true) => match characters.next() {
+                Some('n') => out.push('\n'),
+                Some(other) => out.push(other),
+                None => {}
+            },
+            (character, false) => out.push(character),
+        }
+    }
+    PathBuf::from(out)
+}
+
+/// The record's file, locked until dropped.
+struct Locked(File);
+
+impl Locked {
+    fn open(path: &Path) -> io::Result<Self> {
+        loop {
+            let file =
+                OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+            flock(&file, FlockOperation::LockExclusive)?;
+            // The one who left last may have deleted it while we waited: then this is nobody's file.
+            let current = path.symlink_metadata().map(|facts| facts.ino()).ok();
+            if current == Some(fstat(&file)?.st_ino) {
+                return Ok(Self(file));
+            }
+        }
+    }
+
+    /// The record with only those users that live.
+    fn read(&mut self) -> io::Result<Record> {
+        let mut text = String::new();
+        self.0.rewind()?;
+        self.0.read_to_string(&mut text)?;
+        let mut record = Record::parse(&text);
+        record.users.retain(|user| start_time(user.pid) == Some(user.started));
+        Ok(record)
+    }
+
+    fn write(&mut self, record: &Record) -> io::Result<()> {
+        self.0.rewind()?;
+        self.0.set_len(0)?;
+        self.0.write_all(record.text().as_bytes())
+    }
+
+    fn delete(self, path: &Path) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+fn fd_number(fd: BorrowedFd<'_>) -> i32 {
+    use std::os::fd::AsRawFd;
+    fd.as_fd().as_raw_fd()
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
+}
+
+fn own() -> io::Result<User> {
+    let pid = std::process::id();
+    let started = start_time(pid).ok_or(io::ErrorKind::NotFound)?;
+    Ok(User { pid, started })
+}
+
+/// When a process started, in clock ticks since boot: field 22 of its stat, counted after the name in brackets.
+fn start_time(pid: u32) -> Option<u64> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let after_name = stat.iter().rposition(|&byte| byte == b')')? + 2;
+    std::str::from_utf8(stat.get(after_name..)?).ok()?.split(' ').nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_survives_its_file() {
+        let record = Record {
+            workspace: PathBuf::from("/a b/with\nnewline\\and slash"),
+            since: 7,
+            users: vec![User { pid: 1, started: 2 }],
+            placeholders: vec![
+                Placeholder { name: ".git/x y".into(), is_dir: false, inode: 9 },
+                Placeholder { name: ".vscode".into(), is_dir: true, inode: 0 },
+            ],
+        };
+        let back = Record::parse(&record.text());
+        assert_eq!(back.workspace, record.workspace);
+        assert_eq!(back.users, record.users);
+        assert_eq!(back.placeholders, record.placeholders);
+        assert_eq!(back.since, 7);
+    }
+
+    #[test]
+    fn this_process_has_a_start_time_and_a_dead_one_has_not() {
+        assert!(start_time(std::process::id()).is_some());
+        assert_eq!(start_time(u32::MAX), None);
+    }
+}

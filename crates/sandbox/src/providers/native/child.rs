@@ -1,0 +1,195 @@
+//! The child's whole life before and as guard: first process of the new namespaces.
+
+use std::ffi::{CString, OsStr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use ringfence_guard::{Command, FromGuard, Stdio, serve};
+use ringfence_linux::seccomp::{Listen, Program, install};
+use ringfence_linux::{
+    LandlockAccess, LandlockRule, close_except, drop_all_capabilities, exit_now, is_hung_up, loopback_up, move_fd,
+    open_pty, recv_with_fds, restrict_with_landlock, scrub_environment, send_with_fds, set_die_with_parent,
+    set_dumpable, set_hostname, set_limit, unshare_cgroup, window_size,
+};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::Resource;
+
+use super::faults::Steps;
+use super::identity;
+use super::setup::{Failure, build_root, failure};
+use crate::plan::{Access, Mount, Plan, WORKSPACE};
+use crate::protect::Pins;
+use crate::request::{Request, Stream};
+
+/// What the owner prepared before the fork.
+pub(super) struct Inheritance<'a> {
+    pub(super) request: &'a Request,
+    pub(super) plan: &'a Plan,
+    pub(super) pins: &'a Pins,
+    pub(super) stdio: [OwnedFd; 3],
+    pub(super) filter: Option<&'a Program>,
+}
+
+/// Build the walls, close them, then be guard. Never returns.
+pub(super) fn live(control: OwnedFd, inheritance: Inheritance<'_>) -> ! {
+    match close_walls(&control, inheritance) {
+        Ok((command, private)) => serve(control.as_fd(), command, &private),
+        Err(Failure { step, subject, errno }) => {
+            let message = FromGuard::Failed { step: step.into(), subject, errno };
+            let _ = send_with_fds(control.as_fd(), &message.encode(), &[]);
+            exit_now(1)
+        }
+    }
+}
+
+fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<(Command, Vec<&'static str>), Failure> {
+    let Inheritance { request, plan, pins, stdio, filter } = inheritance;
+    let steps = Steps::for_side("child");
+    scrub_environment();
+    let keep = [control.as_fd(), stdio[0].as_fd(), stdio[1].as_fd(), stdio[2].as_fd()];
+    steps.run("let go of the caller's descriptors", "", || close_except(&keep))?;
+    let trees = receive_trees(control, plan, &steps)?;
+    identity::enter(&plan.ids, &steps)?;
+    build_root(plan, pins, trees, &steps)?;
+    if plan.own_network {
+        steps.run("bring loopback up", "", loopback_up)?;
+    }
+    steps.run("set the hostname", "", || set_hostname(&plan.hostname))?;
+    enter_cgroup(control, &steps)?;
+    identity::rename(&plan.ids, &steps)?;
+    set_limits(plan, &steps)?;
+    let (stdio, master) = place_stdio(request, stdio, &steps)?;
+    steps.run("drop capabilities", "", drop_all_capabilities)?;
+    if plan.landlock {
+        let rules = landlock_rules(plan);
+        steps.run("enforce Landlock", "", || restrict_with_landlock(&rules))?;
+    }
+    steps.run("make guard opaque", "", || set_dumpable(false))?;
+    steps.run("tie guard to its owner", "", || {
+        set_die_with_parent()?;
+        // Only now can the owner's death not be missed; if it has died already, so must this.
+        if is_hung_up(control.as_fd())? { exit_now(1) } else { Ok(()) }
+    })?;
+    let listener = match filter {
+        Some(filter) => steps.run("install the seccomp filter", "", || install(filter, Listen::Yes))?,
+        None => None,
+    };
+    let mut fds = Vec::new();
+    fds.extend(listener.as_ref().map(AsFd::as_fd));
+    fds.extend(master.as_ref().map(AsFd::as_fd));
+    steps.run("report", "", || send_with_fds(control.as_fd(), &FromGuard::Ready.encode(), &fds))?;
+    drop((listener, master));
+    Ok((command(request, plan, stdio, &steps)?, private_layers(plan)))
+}
+
+/// The owner's mapped trees, at their places in the plan. Also the signal that the id map is written.
+fn receive_trees(control: &OwnedFd, plan: &Plan, steps: &Steps) -> Result<Vec<Option<OwnedFd>>, Failure> {
+    let mut trees: Vec<Option<OwnedFd>> = Vec::new();
+    trees.resize_with(plan.mounts.len(), || None);
+    loop {
+        let message = steps.run("hear from the owner", "", || recv_with_fds(control.as_fd()))?;
+        // The last message is one byte; others carry an index, in two bytes, for each descriptor.
+        match message.bytes.len() {
+            0 => exit_now(1),
+            1 => return Ok(trees),
+            _ => {}
+        }
+        for (index, tree) in message.bytes.chunks_exact(2).zip(message.fds) {
+            let index = usize::from(u16::from_le_bytes([index[0], index[1]]));
+            if let Some(slot) = trees.get_mut(index) {
+                *slot = Some(tree);
+            }
+        }
+    }
+}
+
+fn enter_cgroup(control: &OwnedFd, steps: &Steps) -> Result<(), Failure> {
+    let message = steps.run("hear from the owner", "", || recv_with_fds(control.as_fd()))?;
+    if message.bytes.is_empty() {
+        exit_now(1);
+    }
+    for entrance in message.fds {
+        steps.run("enter the cgroup", "", || Ok(rustix::io::write(&entrance, b"0")?))?;
+    }
+    steps.run("make a cgroup namespace", "", unshare_cgroup)
+}
+
+fn set_limits(plan: &Plan, steps: &Steps) -> Result<(), Failure> {
+    // A core of at most one byte is none, and also keeps the kernel from piping it to a program on the host.
+    steps.run("switch core dumps off", "", || set_limit(Resource::Core, 1))?;
+    if let Some(open_files) = plan.limits.open_files {
+        steps.run("limit open files", "", || set_limit(Resource::Nofile, open_files.into()))?;
+    }
+    if let Some(processes) = plan.limits.processes {
+        // guard is one of them.
+        steps.run("limit processes", "", || set_limit(Resource::Nproc, u64::from(processes) + 1))?;
+    }
+    Ok(())
+}
+
+/// The command's stdio, and the far end of its terminal if it has one. guard itself keeps nothing of the caller's.
+fn place_stdio(
+    request: &Request,
+    files: [OwnedFd; 3],
+    steps: &Steps,
+) -> Result<(Stdio, Option<OwnedFd>), Failure> {
+    let size = window_size(files[0].as_fd());
+    let null = steps.run("open /dev/null", "", || Ok(open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?))?;
+    for number in 0..3 {
+        steps.run("let go of the caller's stdio", "", || move_fd(null.as_fd(), number))?;
+    }
+    if std::os::fd::AsRawFd::as_raw_fd(&null) <= 2 {
+        // It was put on one of the three, which stays open.
+        std::mem::forget(null);
+    }
+    if request.stream != Stream::Terminal {
+        return Ok((Stdio::Files(files), None));
+    }
+    let pty = steps.run("open a terminal", "", || open_pty(Path::new("/dev/pts/ptmx"), size))?;
+    Ok((Stdio::Terminal(pty.slave), Some(pty.master)))
+}
+
+/// The same paths as the mounts, after the pivot.
+fn landlock_rules(plan: &Plan) -> Vec<LandlockRule<'_>> {
+    let mut rules = vec![
+        LandlockRule { path: Path::new("/"), access: LandlockAccess::List },
+        LandlockRule { path: Path::new("/dev"), access: LandlockAccess::Device },
+        LandlockRule { path: Path::new("/proc"), access: LandlockAccess::Device },
+    ];
+    for mount in &plan.mounts {
+        let access = match mount {
+            Mount::Bind { access: Access::Read, .. } => LandlockAccess::Read,
+            Mount::Bind { .. } | Mount::Overlay { .. } | Mount::Private { .. } | Mount::Tmpfs { .. } => {
+                LandlockAccess::Write
+            }
+            _ => continue,
+        };
+        rules.push(LandlockRule { path: mount.target(), access });
+    }
+    rules
+}
+
+fn private_layers(plan: &Plan) -> Vec<&'static str> {
+    let mut layers = vec!["/var/tmp", "/tmp"];
+    if plan.workspace.is_none() {
+        layers.push(WORKSPACE);
+    }
+    layers
+}
+
+fn command(request: &Request, plan: &Plan, stdio: Stdio, steps: &Steps) -> Result<Command, Failure> {
+    let c_string = |bytes: &[u8]| CString::new(bytes).map_err(|_| failure("use", "an argument with a NUL byte", &std::io::ErrorKind::InvalidInput.into()));
+    let argv = request.argv.iter().map(|argument| c_string(argument.as_bytes())).collect::<Result<_, _>>()?;
+    let mut environment = Vec::with_capacity(plan.environment.len() + 1);
+    let mut path = OsStr::new("").to_owned();
+    for (name, value) in &plan.environment {
+        environment.push(c_string(format!("{name}={value}").as_bytes())?);
+        if name == "PATH" {
+            path = value.into();
+        }
+    }
+    environment.push(c_string(&[b"PWD=", plan.directory.as_os_str().as_bytes()].concat())?);
+    steps.run("start the command", "", || Ok(()))?;
+    Ok(Command { argv, environment, path, directory: plan.directory.clone(), stdio })
+}

@@ -1,0 +1,34 @@
+//! Set-up steps by name, so that a failure says where, and so that a test can make each of them fail in turn.
+
+use std::cell::Cell;
+use std::io;
+use std::path::Path;
+
+use super::setup::{Failure, failure};
+
+/// Counts steps; in a debug build `RINGFENCE_FAULT=child:N` or `parent:N` makes the Nth of a side fail.
+#[derive(Debug)]
+pub(crate) struct Steps {
+    done: Cell<u32>,
+    fail_at: Option<u32>,
+}
+
+impl Steps {
+    pub(super) fn for_side(side: &str) -> Self {
+        let wanted = if cfg!(debug_assertions) { std::env::var("RINGFENCE_FAULT").ok() } else { None };
+        let fail_at = wanted.and_then(|text| text.strip_prefix(side)?.strip_prefix(':')?.parse().ok());
+        Self { done: Cell::new(0), fail_at }
+    }
+
+    /// Do one step, or fail in its place.
+    pub(crate) fn run<T>(
+        &self,
+        step: &'static str,
+        subject: impl AsRef<Path>,
+        action: impl FnOnce() -> io::Result<T>,
+    ) -> Result<T, Failure> {
+        let number = self.done.replace(self.done.get() + 1);
+        let result = if self.fail_at == Some(number) { Err(io::Error::from_raw_os_error(5)) } else { action() };
+        result.map_err(|error| failure(step, subject, &error))
+    }
+}

@@ -1,0 +1,185 @@
+//! The owner's side of a sandbox: prepare, fork, hand over, watch, and take everything away again.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use ringfence_linux::{
+    Cgroup, CgroupError, Exited, Fork, Hierarchy, Namespaces, SignalFd, control_pair, exit_now, fork_into,
+    send_with_fds, sweep_cgroups, unblock_all, wait_for,
+};
+use rustix::process::{Signal, pidfd_send_signal};
+
+use super::child::{Inheritance, live};
+use super::faults::Steps;
+use super::identity::{map_from_outside, map_trees};
+use super::setup::Failure;
+use super::supervise::{Watched, supervise};
+use super::{stdio, syscalls};
+use crate::outcome::{Captured, End, Outcome, Usage};
+use crate::plan::Plan;
+use crate::protect::{Protection, sweep_placeholders};
+use crate::refusal::{Refusal, fix_for};
+use crate::request::Request;
+
+/// Signals that are passed on to the command, or end it.
+pub(super) const FORWARDED: &[i32] = &[1, 2, 3, 10, 12, 15, 18, 20, 28];
+
+/// How many descriptors travel in one message.
+const TREES_A_MESSAGE: usize = 16;
+
+impl From<Failure> for Refusal {
+    fn from(Failure { step, subject, errno }: Failure) -> Self {
+        let why = std::io::Error::from_raw_os_error(errno).to_string();
+        let fix = match (step, errno) {
+            ("map the owner of files in", _) => "this filesystem can't show files under another owner, and root is \
+                 never mapped into a sandbox: use a workspace on ext4, xfs, btrfs or tmpfs, or run as an ordinary user"
+                .into(),
+            _ => fix_for(step, errno),
+        };
+        Self::Failed { step: step.into(), subject, why, fix }
+    }
+}
+
+fn cgroup_refusal(error: &CgroupError) -> Refusal {
+    Refusal::Failed {
+        step: error.action.into(),
+        subject: error.path.display().to_string(),
+        why: error.source.to_string(),
+        fix: "run `ringfence doctor`, or lift the limits with --waive limits.memory and the like".into(),
+    }
+}
+
+/// The first process of a sandbox; gone, and everything in its pid namespace with it, when this is dropped.
+#[derive(Debug)]
+pub(super) struct Root {
+    pid: i32,
+    pub(super) pidfd: OwnedFd,
+    waited: bool,
+}
+
+impl Root {
+    pub(super) fn kill(&self) {
+        let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+    }
+
+    /// How it ended, its CPU time in microseconds and its largest resident size.
+    fn wait(&mut self) -> Option<(Exited, u64, u64)> {
+        self.waited = true;
+        wait_for(self.pid).ok().flatten()
+    }
+}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        if !self.waited {
+            self.kill();
+            self.wait();
+        }
+    }
+}
+
+pub(crate) fn run(request: &Request, plan: Plan) -> Result<Outcome, Refusal> {
+    sweep_placeholders(&request.state);
+    let protection = match &plan.workspace {
+        Some(workspace) => Protection::prepare(workspace, &request.state)?,
+        None => Protection::none(),
+    };
+    let ran = run_protected(request, plan, &protection);
+    let notes = protection.finish();
+    ran.map(|outcome| Outcome { notes, ..outcome })
+}
+
+fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Result<Outcome, Refusal> {
+    let steps = Steps::for_side("parent");
+    let started = Instant::now();
+    let hierarchy = plan.cgroups.clone();
+    let rules = syscalls::rules(&request.policy.policy);
+    let filter = if plan.seccomp { Some(syscalls::filter(&rules)?) } else { None };
+    let (files, pipes) = stdio::prepare(request.stream)?;
+    let (control, far_control) = steps.run("make a control channel", "", control_pair)?;
+    let signals = steps.run("watch signals", "", || SignalFd::new(FORWARDED))?;
+    let needs_cgroup = plan.limits.cgroup != Default::default();
+    // v2 enters at the fork; v1 is made beside it, while the child builds its root.
+    let early = if needs_cgroup && matches!(hierarchy, Hierarchy::V2 { .. }) {
+        Some(make_cgroup(&hierarchy, &plan, &steps)?)
+    } else {
+        None
+    };
+    let entrance = early.as_ref().map(Cgroup::v2_directory).transpose().map_err(|error| cgroup_refusal(&error))?;
+    let entrance = entrance.flatten();
+    let forked = steps.run("make namespaces", "", || fork_into(namespaces(&plan), entrance.as_ref().map(AsFd::as_fd)))?;
+    let Fork::Parent { pid, pidfd } = forked else {
+        drop((control, signals));
+        if unblock_all().is_err() {
+            exit_now(1);
+        }
+        let pins = protection.pins();
+        live(far_control, Inheritance { request, plan: &plan, pins, stdio: files, filter: filter.as_ref() })
+    };
+    let mut root = Root { pid, pidfd, waited: false };
+    drop((far_control, files, entrance));
+    hand_over(pid, &plan, control.as_fd(), &steps)?;
+    let mut cgroup = match early {
+        None if needs_cgroup => Some(make_cgroup(&hierarchy, &plan, &steps)?),
+        early => early,
+    };
+    let entrances = match &cgroup {
+        Some(cgroup) => cgroup.v1_entrances().map_err(|error| cgroup_refusal(&error))?,
+        None => Vec::new(),
+    };
+    let fds: Vec<BorrowedFd<'_>> = entrances.iter().map(AsFd::as_fd).collect();
+    steps.run("let the sandbox go on", "", || send_with_fds(control.as_fd(), b"g", &fds))?;
+    drop(entrances);
+    let watched = Watched { request, plan: &plan, root: &root, control, signals, pipes, rules: &rules, started };
+    let ended = supervise(watched);
+    root.kill();
+    let usage = root.wait();
+    let mut ended = ended?;
+    if let Some(cgroup) = &cgroup {
+        ended.note_limits(cgroup, &plan);
+    }
+    let usage = Usage {
+        cpu: std::time::Duration::from_micros(usage.map_or(0, |(_, cpu, _)| cpu)),
+        max_memory: cgroup.as_ref().and_then(Cgroup::peak_memory).or(usage.map(|(_, _, rss)| rss)).unwrap_or(0),
+        processes: cgroup.as_ref().and_then(Cgroup::peak_processes).map_or(1, |peak| peak.saturating_sub(1)),
+    };
+    if let Some(cgroup) = &mut cgroup {
+        cgroup.remove().map_err(|error| cgroup_refusal(&error))?;
+        sweep_cgroups(&hierarchy);
+    }
+    Ok(Outcome {
+        end: ended.end.unwrap_or(End::Exited(Exited::Signal(9))),
+        duration: started.elapsed(),
+        usage,
+        captured: Captured { stdout: ended.stdout, stderr: ended.stderr, truncated: ended.truncated },
+        denials: ended.denials.into_vec(),
+        notes: Vec::new(),
+        receipt: plan.receipt,
+    })
+}
+
+fn namespaces(plan: &Plan) -> Namespaces {
+    let all = Namespaces::USER
+        .and(Namespaces::MOUNT)
+        .and(Namespaces::PID)
+        .and(Namespaces::IPC)
+        .and(Namespaces::UTS);
+    if plan.own_network { all.and(Namespaces::NETWORK) } else { all }
+}
+
+fn make_cgroup(hierarchy: &Hierarchy, plan: &Plan, steps: &Steps) -> Result<Cgroup, Refusal> {
+    steps.run("make a cgroup", "", || Ok(()))?;
+    Cgroup::create(hierarchy, &plan.limits.cgroup).map_err(|error| cgroup_refusal(&error))
+}
+
+/// Write the child's id map and send it the trees that only the owner can map.
+fn hand_over(pid: i32, plan: &Plan, control: BorrowedFd<'_>, steps: &Steps) -> Result<(), Refusal> {
+    steps.run("write the id map", "", || map_from_outside(pid, &plan.ids))?;
+    let trees = map_trees(pid, plan, steps)?;
+    for chunk in trees.chunks(TREES_A_MESSAGE) {
+        let indices: Vec<u8> = chunk.iter().flat_map(|(index, _)| (*index as u16).to_le_bytes()).collect();
+        let fds: Vec<BorrowedFd<'_>> = chunk.iter().map(|(_, tree)| tree.as_fd()).collect();
+        steps.run("send the workspace in", "", || send_with_fds(control, &indices, &fds))?;
+    }
+    Ok(steps.run("let the sandbox be built", "", || send_with_fds(control, b"m", &[]))?)
+}

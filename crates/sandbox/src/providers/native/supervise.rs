@@ -1,0 +1,344 @@
+//! The owner's one loop, from the set-up to the end: guard's messages, closed calls, signals, output, the deadline.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use ringfence_guard::{FromGuard, ToGuard};
+use ringfence_linux::seccomp::{Listener, Rules};
+use ringfence_linux::{Cgroup, SignalFd, recv_with_fds, send_with_fds, stop_self};
+use ringfence_policy::{Blocked, Clause};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::isatty;
+
+use super::launch::Root;
+use super::relay::Relay;
+use super::stdio::Pipes;
+use super::syscalls;
+use crate::denial::{Denial, DenialKind, Denials};
+use crate::outcome::End;
+use crate::plan::Plan;
+use crate::refusal::{Refusal, fix_for};
+use crate::request::{Request, Stream};
+
+const SIGHUP: i32 = 1;
+const SIGINT: i32 = 2;
+const SIGQUIT: i32 = 3;
+const SIGTERM: i32 = 15;
+const SIGCONT: i32 = 18;
+const SIGTSTP: i32 = 20;
+const SIGWINCH: i32 = 28;
+
+/// How long a command has to end itself after it was told to.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Everything that the loop looks at.
+pub(super) struct Watched<'a> {
+    pub(super) request: &'a Request,
+    pub(super) plan: &'a Plan,
+    pub(super) root: &'a Root,
+    pub(super) control: OwnedFd,
+    pub(super) signals: SignalFd,
+    pub(super) pipes: Option<Pipes>,
+    pub(super) rules: &'a Rules,
+    pub(super) started: Instant,
+}
+
+/// What the loop has seen.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    pub(super) end: Option<End>,
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: Vec<u8>,
+    pub(super) truncated: bool,
+    pub(super) denials: Denials,
+}
+
+impl Ended {
+    fn limit(&mut self, plan: &Plan, clause: Clause) -> Denial {
+        let value = plan.receipt.clauses.iter().find(|line| line.clause == clause);
+        let value = value.map_or(String::new(), |line| line.value.clone());
+        Denial::new(DenialKind::Limit, &Blocked::Limit { clause, value })
+    }
+
+    /// What the cgroup counted.
+    pub(super) fn note_limits(&mut self, cgroup: &Cgroup, plan: &Plan) {
+        for (count, clause) in
+            [(cgroup.oom_kills(), Clause::LimitMemory), (cgroup.refused_forks(), Clause::LimitProcesses)]
+        {
+            if count > 0 {
+                let denial = Denial { count, ..self.limit(plan, clause) };
+                self.denials.add(denial);
+            }
+        }
+    }
+}
+
+enum Source {
+    Control,
+    Signals,
+    Listener,
+    Stdout,
+    Stderr,
+    Terminal,
+    Keyboard,
+    Hangup,
+}
+
+struct Loop<'a> {
+    watched: Watched<'a>,
+    seen: Ended,
+    listener: Option<Listener>,
+    relay: Option<Relay>,
+    deadline: Option<Instant>,
+    /// When the command is killed after it was asked to end, and by which signal it was asked.
+    asked: Option<(Instant, i32)>,
+    watch_terminal: bool,
+}
+
+pub(super) fn supervise(watched: Watched<'_>) -> Result<Ended, Refusal> {
+    let deadline = watched.plan.limits.wall_time.map(|limit| watched.started + limit);
+    let watch_terminal = watched.request.stream == Stream::Inherit && isatty(rustix::stdio::stdin());
+    let mut watch = Loop {
+        watched,
+        seen: Ended::default(),
+        listener: None,
+        relay: None,
+        deadline,
+        asked: None,
+        watch_terminal,
+    };
+    while watch.seen.end.is_none() {
+        watch.turn()?;
+    }
+    watch.drain();
+    Ok(watch.seen)
+}
+
+impl Loop<'_> {
+    /// Wait for something and deal with all that is ready.
+    fn turn(&mut self) -> Result<(), Refusal> {
+        let ready = self.wait()?;
+        for source in ready {
+            match source {
+                Source::Control => self.hear_guard()?,
+                Source::Signals => self.take_signals(),
+                Source::Listener => self.answer_call(),
+                Source::Stdout | Source::Stderr => {
+                    self.read_output();
+                }
+                Source::Terminal | Source::Keyboard => {
+                    if let Some(relay) = &mut self.relay {
+                        relay.carry();
+                    }
+                }
+                Source::Hangup => {
+                    self.watch_terminal = false;
+                    self.ask(SIGHUP);
+                }
+            }
+        }
+        self.check_time();
+        Ok(())
+    }
+
+    fn wait(&self) -> Result<Vec<Source>, Refusal> {
+        let mut sources = vec![Source::Control, Source::Signals];
+        let input = PollFlags::IN;
+        let mut polled = vec![
+            PollFd::from_borrowed_fd(self.watched.control.as_fd(), input),
+            PollFd::from_borrowed_fd(self.watched.signals.as_fd(), input),
+        ];
+        if let Some(listener) = &self.listener {
+            sources.push(Source::Listener);
+            polled.push(PollFd::from_borrowed_fd(listener.as_fd(), input));
+        }
+        if let Some(pipes) = &self.watched.pipes {
+            sources.extend([Source::Stdout, Source::Stderr]);
+            polled.push(PollFd::from_borrowed_fd(pipes.stdout.as_fd(), input));
+            polled.push(PollFd::from_borrowed_fd(pipes.stderr.as_fd(), input));
+        }
+        if let Some(relay) = &self.relay {
+            sources.push(Source::Terminal);
+            polled.push(PollFd::from_borrowed_fd(relay.master(), input));
+            if let Some(keyboard) = relay.keyboard() {
+                sources.push(Source::Keyboard);
+                polled.push(PollFd::from_borrowed_fd(keyboard, input));
+            }
+        }
+        let terminal = rustix::stdio::stdin();
+        if self.watch_terminal {
+            sources.push(Source::Hangup);
+            polled.push(PollFd::from_borrowed_fd(terminal, PollFlags::empty()));
+        }
+        match poll(&mut polled, self.patience().as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(Refusal::step("wait for the sandbox", "", &error.into())),
+        }
+        let ready = polled.iter().map(|fd| !fd.revents().is_empty());
+        Ok(sources.into_iter().zip(ready).filter_map(|(source, ready)| ready.then_some(source)).collect())
+    }
+
+    fn patience(&self) -> Option<Timespec> {
+        let next = [self.deadline, self.asked.map(|(at, _)| at)].into_iter().flatten().min()?;
+        let left = next.saturating_duration_since(Instant::now());
+        Some(Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) })
+    }
+
+    fn check_time(&mut self) {
+        let now = Instant::now();
+        if self.seen.end.is_some() {
+            return;
+        }
+        if self.deadline.is_some_and(|deadline| now >= deadline) {
+            self.watched.root.kill();
+            self.seen.end = Some(End::TimedOut);
+            let denial = self.seen.limit(self.watched.plan, Clause::LimitWallTime);
+            self.seen.denials.add(denial);
+        } else if let Some((at, signal)) = self.asked
+            && now >= at
+        {
+            self.watched.root.kill();
+            self.seen.end = Some(End::Interrupted(signal));
+        }
+    }
+
+    fn hear_guard(&mut self) -> Result<(), Refusal> {
+        let message = recv_with_fds(self.watched.control.as_fd()).unwrap_or_default();
+        if message.bytes.is_empty() {
+            // guard is gone without a word: killed from outside, or by the kernel for want of memory.
+            self.seen.end = Some(End::Exited(ringfence_linux::Exited::Signal(9)));
+            return Ok(());
+        }
+        match FromGuard::decode(&message.bytes) {
+            Some(FromGuard::Ready) => {
+                let mut fds = message.fds.into_iter();
+                if self.watched.plan.seccomp {
+                    self.listener = fds.next().map(Listener::new);
+                }
+                if self.watched.request.stream == Stream::Terminal
+                    && let Some(master) = fds.next()
+                {
+                    self.relay = Some(Relay::start(master));
+                }
+            }
+            Some(FromGuard::Started) => {}
+            Some(FromGuard::Failed { step, subject, errno }) => {
+                let why = std::io::Error::from_raw_os_error(errno).to_string();
+                let fix = fix_for(&step, errno);
+                return Err(Refusal::Failed { step, subject, why, fix });
+            }
+            Some(FromGuard::NotStarted { stage, errno }) => self.seen.end = Some(End::NotStarted { stage, errno }),
+            Some(FromGuard::Exited { how, full }) => {
+                self.seen.end = Some(End::Exited(how));
+                if full {
+                    let denial = self.seen.limit(self.watched.plan, Clause::LimitDisk);
+                    self.seen.denials.add(denial);
+                }
+            }
+            None => return Err(Refusal::bad("guard sent something strange", "report this as a bug")),
+        }
+        Ok(())
+    }
+
+    fn answer_call(&mut self) {
+        if let Some(listener) = &self.listener
+            && syscalls::answer(listener, self.watched.rules, &mut self.seen.denials).is_err()
+        {
+            // Nobody listens any more: from here on closed calls fail by themselves.
+            self.listener = None;
+        }
+    }
+
+    fn tell(&self, message: ToGuard) {
+        let _ = send_with_fds(self.watched.control.as_fd(), &message.encode(), &[]);
+    }
+
+    /// Ask the command to end; what is left of it after the grace is killed, at a second request at once.
+    fn ask(&mut self, signal: i32) {
+        let first = self.asked.is_none();
+        self.tell(ToGuard::Signal(signal));
+        let grace = if first { GRACE } else { Duration::ZERO };
+        self.asked = Some((Instant::now() + grace, signal));
+    }
+
+    fn take_signals(&mut self) {
+        while let Ok(Some(signal)) = self.watched.signals.next() {
+            match signal {
+                SIGINT | SIGQUIT | SIGTERM | SIGHUP => self.ask(signal),
+                SIGTSTP => {
+                    self.tell(ToGuard::StopAll);
+                    stop_self();
+                    self.tell(ToGuard::ContinueAll);
+                }
+                SIGCONT => {}
+                SIGWINCH => match &self.relay {
+                    Some(relay) => relay.resize(),
+                    None => self.tell(ToGuard::Signal(SIGWINCH)),
+                },
+                other => self.tell(ToGuard::Signal(other)),
+            }
+        }
+    }
+
+    /// Read what is there, up to a bound, so that a flood of output does not starve the rest of the loop.
+    fn read_output(&mut self) -> bool {
+        let Some(pipes) = &mut self.watched.pipes else { return false };
+        let limit = self.watched.plan.limits.output.unwrap_or(u64::MAX) as usize;
+        let mut open = false;
+        for (pipe, kept) in [(&pipes.stdout, &mut self.seen.stdout), (&pipes.stderr, &mut self.seen.stderr)] {
+            let mut buffer = [0; 65_536];
+            match rustix::io::read(pipe, &mut buffer) {
+                Ok(0) => {}
+                Ok(read) => {
+                    open = true;
+                    let room = limit.saturating_sub(kept.len()).min(read);
+                    kept.extend_from_slice(&buffer[..room]);
+                    self.seen.truncated |= room < read;
+                }
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+                Err(_) => {}
+            }
+        }
+        if !open && self.both_closed() {
+            self.watched.pipes = None;
+        }
+        open
+    }
+
+    fn both_closed(&self) -> bool {
+        let Some(pipes) = &self.watched.pipes else { return true };
+        let mut polled = [
+            PollFd::from_borrowed_fd(pipes.stdout.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(pipes.stderr.as_fd(), PollFlags::IN),
+        ];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut polled, Some(&now)).is_ok()
+            && polled.iter().all(|fd| {
+                let events = fd.revents();
+                events.contains(PollFlags::HUP) && !events.contains(PollFlags::IN)
+            })
+    }
+
+    /// After the end: what is still in the pipes or the terminal. Every writer is dead by then, or will be now.
+    fn drain(&mut self) {
+        self.watched.root.kill();
+        while self.read_output() || !self.both_closed() {
+            if self.watched.pipes.is_none() {
+                break;
+            }
+            let Some(pipes) = &self.watched.pipes else { break };
+            let mut polled = [
+                PollFd::from_borrowed_fd(pipes.stdout.as_fd(), PollFlags::IN),
+                PollFd::from_borrowed_fd(pipes.stderr.as_fd(), PollFlags::IN),
+            ];
+            let _ = poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 10_000_000 }));
+        }
+        if let Some(relay) = self.relay.take() {
+            relay.finish();
+        }
+        if self.seen.truncated {
+            let denial = self.seen.limit(self.watched.plan, Clause::LimitOutput);
+            self.seen.denials.add(denial);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What a caller asks of a sandbox.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use ringfence_policy::Merged;
+
+/// Where the command's stdin, stdout and stderr go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// The caller's own descriptors, handed in.
+    Inherit,
+    /// stdin as given; stdout and stderr captured.
+    Capture,
+    /// A terminal of the sandbox's own, relayed to the caller's.
+    Terminal,
+}
+
+/// One command and the policy for it.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub policy: Merged,
+    pub argv: Vec<OsString>,
+    /// A directory inside; relative to where the command would start otherwise.
+    pub directory: Option<PathBuf>,
+    pub stream: Stream,
+    /// Report every refused file access, exactly.
+    pub trace: bool,
+    /// A default limit that can't be enforced is an error too.
+    pub strict: bool,
+    /// Where counts of placeholders are kept.
+    pub state: PathBuf,
+}

@@ -1,0 +1,41 @@
+//! The test harness: run the real `ringfence` command as root or as an ordinary user, look at what came back,
+//! and check that nothing was left behind.
+//!
+//! ```no_run
+//! use ringfence_testing::{Leftovers, Test};
+//!
+//! let before = Leftovers::before();
+//! Test::new().as_user().profile("restrictive").run(["bash", "-c", "echo hi"]).code(0).stdout("hi\n");
+//! before.assert_none_since();
+//! ```
+//!
+//! * [`Test`] builds one call; `run` waits for its [`Outcome`], `spawn` gives a [`Running`] one.
+//! * [`Outcome`] is read from `--json` (or from plain stdio after [`Test::plain`]); each assertion returns it again.
+//! * [`Scene`] is a scratch place on the host: a workspace, a home, a state directory, and a secret outside.
+//! * [`Leftovers`] counts mounts, cgroups, processes, files and fds before and after.
+//! * [`Stage`] holds world-readable copies of `ringfence` and `ringfence-probe`; the probe is built when needed.
+//!
+//! Tests of both identities loop over [`Identity::all`], which skips root with a notice where the tests
+//! are not run by root (and fails in CI).
+
+mod closed_calls;
+mod host_objects;
+mod identity;
+mod leftovers;
+mod outcome;
+mod processes;
+mod running;
+mod scene;
+mod stage;
+mod test;
+
+pub use closed_calls::{ClosedCall, closed_calls};
+pub use host_objects::{Greeter, HostQueue, HostSharedMemory, Victim};
+pub use identity::{Identity, USER_ID};
+pub use leftovers::Leftovers;
+pub use outcome::{Denial, Outcome};
+pub use processes::{Process, processes_with_marker};
+pub use running::Running;
+pub use scene::Scene;
+pub use stage::Stage;
+pub use test::Test;

@@ -1,0 +1,91 @@
+//! Processes on this machine, seen through `/proc`: which carry a test's marker, which descend from us, and which
+//! live in a PID namespace that is not ours.
+
+use std::fs;
+
+/// One process, told apart from a later one with the same pid by its start time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Process {
+    pub pid: u32,
+    pub start: u64,
+    pub name: String,
+}
+
+/// The processes (but ourselves) whose arguments or environment hold `marker`.
+#[must_use]
+pub fn processes_with_marker(marker: &str) -> Vec<Process> {
+    let me = std::process::id();
+    let holds = |path: String| fs::read(path).is_ok_and(|bytes| contains(&bytes, marker.as_bytes()));
+    pids()
+        .filter(|&pid| pid != me)
+        .filter(|pid| holds(format!("/proc/{pid}/cmdline")) || holds(format!("/proc/{pid}/environ")))
+        .filter_map(living)
+        .collect()
+}
+
+/// The processes below `ancestor`, and those in another PID namespace than ours.
+pub(crate) fn descendants_and_strangers(ancestor: u32) -> Vec<Process> {
+    let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+    let ours = namespace("self");
+    pids()
+        .filter(|pid| {
+            descends(*pid, ancestor) || namespace(&pid.to_string()).is_some_and(|theirs| Some(theirs) != ours)
+        })
+        .filter_map(living)
+        .collect()
+}
+
+fn pids() -> impl Iterator<Item = u32> {
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse().ok()))
+}
+
+fn descends(pid: u32, ancestor: u32) -> bool {
+    let mut current = pid;
+    while let Some(stat) = Stat::of(current) {
+        if stat.parent == ancestor {
+            return true;
+        }
+        if stat.parent <= 1 {
+            return false;
+        }
+        current = stat.parent;
+    }
+    false
+}
+
+/// A process that isn't a zombie: a zombie holds nothing and is its parent's to reap.
+fn living(pid: u32) -> Option<Process> {
+    let stat = Stat::of(pid)?;
+    (stat.state != 'Z' && stat.state != 'X').then_some(Process { pid, start: stat.start, name: stat.name })
+}
+
+struct Stat {
+    name: String,
+    state: char,
+    parent: u32,
+    start: u64,
+}
+
+impl Stat {
+    fn of(pid: u32) -> Option<Self> {
+        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name may hold spaces and brackets, so the fields start after the last bracket.
+        let (head, fields) = text.rsplit_once(')')?;
+        let name = head.split_once('(')?.1.to_owned();
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        Some(Self {
+            name,
+            state: fields.first()?.chars().next()?,
+            parent: fields.get(1)?.parse().ok()?,
+            start: fields.get(19)?.parse().ok()?,
+        })
+    }
+}
+
+fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+    haystack.windows(needle.len()).any(|window| window == needle)
+}
