@@ -132,7 +132,8 @@ pub fn allow_tracers() {
 /// `ptrace(PTRACE_ATTACH)`; the target goes on afterwards.
 pub fn ptrace_attach(pid: i32) -> io::Result<i64> {
     // SAFETY: ATTACH reads neither address nor data.
-    let attached = check(unsafe { libc::syscall(libc::SYS_ptrace, libc::PTRACE_ATTACH, pid, 0usize, 0usize) })?;
+    let attached =
+        check(unsafe { libc::syscall(libc::SYS_ptrace, libc::PTRACE_ATTACH, pid, 0usize, 0usize) })?;
     // SAFETY: waiting with a null status, then DETACH, which takes no memory.
     unsafe {
         libc::waitpid(pid, std::ptr::null_mut(), libc::__WALL);
@@ -372,6 +373,33 @@ pub fn raise_capability(number: u32) -> io::Result<i64> {
     let data = [low, low, 0, high, high, 0];
     // SAFETY: the header is two words and version 3 has six words of data, as given.
     check(unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), data.as_ptr()) })
+}
+
+/// How many Landlock layers this process is under: the kernel allows 16, so it is 16 less those that a child can
+/// still add. `None` where there is no Landlock to ask.
+pub fn landlock_layers() -> Option<i32> {
+    const MOST: i32 = 16;
+    let pid = fork_child(|| {
+        // SAFETY: takes no pointer.
+        unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+        // A ruleset that handles one right (making sockets): the first word of its attribute.
+        let attr = [1u64 << 9];
+        // SAFETY: the attribute's size is given and it lives through the call.
+        let ruleset =
+            unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, attr.as_ptr(), size_of_val(&attr), 0) };
+        if ruleset < 0 {
+            return MOST + 1;
+        }
+        // SAFETY: takes no pointer.
+        let add = || unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset, 0) };
+        (0..MOST).take_while(|_| add() == 0).count() as i32
+    })
+    .ok()?;
+    let mut status = 0;
+    // SAFETY: `status` lives through the call.
+    unsafe { libc::waitpid(pid, &raw mut status, 0) };
+    let added = libc::WEXITSTATUS(status);
+    (libc::WIFEXITED(status) && added <= MOST).then_some(MOST - added)
 }
 
 /// The process's `personality`, set to `persona`.

@@ -40,8 +40,8 @@ pub(crate) fn working_directory(
         Some(workspace) => {
             let root = workspace.own_path.as_deref().unwrap_or(Path::new(WORKSPACE));
             match host.current.strip_prefix(&workspace.source) {
-                Ok(below) => root.join(below),
-                Err(_) => root.to_path_buf(),
+                Ok(below) if !below.as_os_str().is_empty() => root.join(below),
+                _ => root.to_path_buf(),
             }
         }
         None => PathBuf::from(WORKSPACE),

@@ -37,6 +37,13 @@ pub struct WorkspaceDir {
     pub inode: u64,
 }
 
+/// The name and address that commits carry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GitUser {
+    pub name: String,
+    pub email: String,
+}
+
 /// Which ids a sandbox of this caller can have outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OuterIds {
@@ -61,6 +68,8 @@ pub struct Host {
     pub write: Vec<HostPath>,
     pub hide: Vec<PathBuf>,
     pub toolchains: Vec<ToolchainDir>,
+    /// Who the caller is to git, where the policy shows anything of the caller's.
+    pub git_user: Option<GitUser>,
     /// Unix sockets that programs of the host listen on now.
     pub sockets: Vec<PathBuf>,
     pub cgroups: Hierarchy,
@@ -114,6 +123,7 @@ impl Host {
             write,
             hide,
             toolchains,
+            git_user: if policy.identity.own_home_path { git_user(&home) } else { None },
             sockets: if workspace.is_some() || all { listening_sockets() } else { Vec::new() },
             cgroups: Hierarchy::detect(),
             landlock: landlock_abi(),
@@ -141,6 +151,27 @@ fn account(uid: u32) -> (String, PathBuf) {
         (Some((user, home)), variable) => (user, variable.unwrap_or(home)),
         (None, variable) => (format!("user{uid}"), variable.unwrap_or_else(|| PathBuf::from("/home/user"))),
     }
+}
+
+/// From the caller's global git configuration: these two keys and nothing else of it.
+fn git_user(home: &Path) -> Option<GitUser> {
+    let text = [".gitconfig", ".config/git/config"].iter().find_map(|name| fs::read_to_string(home.join(name)).ok())?;
+    let mut in_user = false;
+    let (mut name, mut email) = (None, None);
+    for line in text.lines().map(str::trim) {
+        if line.starts_with('[') {
+            in_user = line.eq_ignore_ascii_case("[user]");
+        } else if in_user && let Some((key, value)) = line.split_once('=') {
+            let value = value.trim().trim_matches('"').to_string();
+            match key.trim().to_ascii_lowercase().as_str() {
+                "name" => name = Some(value),
+                "email" => email = Some(value),
+                _ => {}
+            }
+        }
+    }
+    let plain = |text: &String| !text.is_empty() && !text.chars().any(|c| c.is_control() || matches!(c, '"' | '\\'));
+    Some(GitUser { name: name.filter(plain)?, email: email.filter(plain)? })
 }
 
 /// The ids that the caller's own user namespace has, as (first, count).

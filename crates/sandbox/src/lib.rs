@@ -17,7 +17,7 @@ mod refusal;
 mod request;
 
 pub use denial::{Denial, DenialKind};
-pub use host::{Host, HostPath, OuterIds, RootEntry, WorkspaceDir};
+pub use host::{GitUser, Host, HostPath, OuterIds, RootEntry, WorkspaceDir};
 pub use outcome::{Captured, End, Outcome, Usage};
 pub use plan::{Access, Ids, MappedIds, Mount, Plan, PlannedLimits, PlannedWorkspace, WORKSPACE, plan};
 pub use providers::{Native, Provider};

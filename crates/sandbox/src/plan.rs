@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ringfence_linux::{CgroupLimits, Hierarchy};
-use ringfence_policy::{Clause, HostFiles, NetworkMode, Policy, ProfileName};
+use ringfence_policy::{Clause, HostFiles, NetworkMode, Policy, ProfileName, protected};
 use serde::Serialize;
 
 use crate::environment::{environment, working_directory};
@@ -42,6 +42,8 @@ pub enum Mount {
     Device { target: PathBuf },
     Terminals { target: PathBuf },
     Proc { target: PathBuf },
+    /// A file of ours in a private place, the command's to change; added to what is there.
+    Seed { target: PathBuf, text: String },
     /// Shown empty, if it is there at all.
     Hide { target: PathBuf },
 }
@@ -58,6 +60,7 @@ impl Mount {
             | Self::Device { target }
             | Self::Terminals { target }
             | Self::Proc { target }
+            | Self::Seed { target, .. }
             | Self::Hide { target } => target,
         }
     }
@@ -256,6 +259,12 @@ fn plan_mounts(policy: &Policy, host: &Host, ids: &Ids, workspace: Option<&Plann
             mounts.push(Mount::Overlay { source: target.clone(), target, own_ids: true });
         }
     }
+    if filesystem.host == HostFiles::System {
+        mounts.push(Mount::Seed { target: ids.home.join(".gitconfig"), text: git_config(policy, host, ids) });
+    }
+    if workspace.is_some_and(|workspace| workspace.protect) {
+        mounts.push(Mount::Seed { target: ids.home.join(".config/git/ignore"), text: git_ignore() });
+    }
     for (paths, access) in [(&host.read, Access::Read), (&host.write, Access::Write)] {
         for shown in paths {
             mounts.push(bind(&shown.real, &shown.real, access, true));
@@ -313,6 +322,21 @@ fn hidden(host: &Host, workspace: Option<&PlannedWorkspace>, mounts: &[Mount]) -
 
 fn bind(source: &Path, target: &Path, access: Access, own_ids: bool) -> Mount {
     Mount::Bind { source: source.to_path_buf(), target: target.to_path_buf(), access, own_ids }
+}
+
+/// git knows who it is, also where the caller's own configuration is out of sight.
+fn git_config(policy: &Policy, host: &Host, ids: &Ids) -> String {
+    let (name, email) = match &host.git_user {
+        Some(user) => (user.name.clone(), user.email.clone()),
+        None => (ids.user.clone(), format!("{}@{}", ids.user, policy.identity.hostname)),
+    };
+    format!("[user]\n\tname = {name}\n\temail = {email}\n")
+}
+
+/// Placeholders are nobody's files: `git add -A` must not commit them.
+fn git_ignore() -> String {
+    let names = protected().iter().filter(|entry| entry.parent.is_none());
+    names.map(|entry| format!("/{}\n", entry.name)).collect()
 }
 
 fn passwd(ids: &Ids) -> String {

@@ -24,7 +24,12 @@ impl Victim {
     #[must_use]
     pub fn start(identity: Identity, word: &str) -> Self {
         let mut command = Command::new(&Stage::get().probe);
-        command.arg("victim").env("SECRET_WORD", word).current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped());
+        command
+            .arg("victim")
+            .env("SECRET_WORD", word)
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
         identity.apply(&mut command);
         let mut child = command.spawn().expect("start a victim");
         let mut line = String::new();
@@ -87,7 +92,8 @@ impl Greeter {
     /// If the path can't be bound.
     pub fn unix(path: &Path, token: &str) {
         let listener = UnixListener::bind(path).expect("bind a unix socket");
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).expect("open the socket to all");
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777))
+            .expect("open the socket to all");
         greet(listener, |listener| listener.accept().map(|(stream, _)| stream), token);
     }
 
@@ -100,7 +106,11 @@ impl Greeter {
     }
 }
 
-fn greet<L: Send + 'static, S: Write + 'static>(listener: L, accept: fn(&L) -> std::io::Result<S>, token: &str) {
+fn greet<L: Send + 'static, S: Write + 'static>(
+    listener: L,
+    accept: fn(&L) -> std::io::Result<S>,
+    token: &str,
+) {
     let token = token.to_owned();
     std::thread::spawn(move || {
         while let Ok(mut stream) = accept(&listener) {

@@ -47,8 +47,14 @@ impl Leftovers {
     /// What is new and stays, one line each.
     #[must_use]
     pub fn since(&self) -> Vec<String> {
+        self.since_within(PATIENCE)
+    }
+
+    /// What is new and doesn't go away within this time.
+    #[must_use]
+    pub fn since_within(&self, patience: Duration) -> Vec<String> {
         let mut new: BTreeSet<String> = self.count().difference(&self.before).cloned().collect();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience;
         while !new.is_empty() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(20));
             let now = self.count();

@@ -111,7 +111,9 @@ impl Outcome {
     /// What the receipt says of a clause.
     #[must_use]
     pub fn clause_status(&self, clause: &str) -> Option<String> {
-        self.receipt_clauses().into_iter().find(|c| c["clause"] == clause)?["status"].as_str().map(str::to_owned)
+        self.receipt_clauses().into_iter().find(|c| c["clause"] == clause)?["status"]
+            .as_str()
+            .map(str::to_owned)
     }
 
     /// The clauses of the receipt.
@@ -146,7 +148,8 @@ impl Outcome {
     /// Everything, for a failure message.
     #[must_use]
     pub fn describe(&self) -> String {
-        let denials: Vec<String> = self.denials().iter().map(|d| format!("{} ({})", d.what, d.rule)).collect();
+        let denials: Vec<String> =
+            self.denials().iter().map(|d| format!("{} ({})", d.what, d.rule)).collect();
         format!(
             "exit: {}\nstdout: {}\nstderr: {}\ndenials: {}",
             self.exit,

@@ -81,9 +81,14 @@ fn newest_below(dir: &Path) -> Option<SystemTime> {
 fn build_probe(built: &Path) {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
-        .args(["build", "--quiet", "--package", "ringfence-testing", "--bin", "ringfence-probe"]);
+    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).args([
+        "build",
+        "--quiet",
+        "--package",
+        "ringfence-testing",
+        "--bin",
+        "ringfence-probe",
+    ]);
     match built.file_name().and_then(|name| name.to_str()) {
         Some("debug") | None => {}
         Some(profile) => {

@@ -91,7 +91,8 @@ pub(crate) fn attempt(name: impl Into<String>, what: impl Into<String>) -> Attem
 impl Attempt {
     /// The probe with these arguments.
     pub(crate) fn probe<S: Into<String>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
-        self.command = std::iter::once("{probe}".to_owned()).chain(args.into_iter().map(Into::into)).collect();
+        self.command =
+            std::iter::once("{probe}".to_owned()).chain(args.into_iter().map(Into::into)).collect();
         self
     }
 
@@ -199,7 +200,8 @@ impl Attempt {
     }
 
     fn run_sandboxed(&self, scene: &Scene, props: &Props, more: &[String]) -> Outcome {
-        let inside = if self.profile == "restrictive" { "/workspace".into() } else { shown(&scene.workspace()) };
+        let inside =
+            if self.profile == "restrictive" { "/workspace".into() } else { shown(&scene.workspace()) };
         let fill = |text: &String| fill(text, scene, props, &inside, "1");
         let mut test = Test::in_scene(scene).profile(self.profile).with_probe();
         if self.workspace {
@@ -289,7 +291,7 @@ fn shown(path: &std::path::Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-fn fill(text: &String, scene: &Scene, props: &Props, inside: &str, target: &str) -> String {
+fn fill(text: &str, scene: &Scene, props: &Props, inside: &str, target: &str) -> String {
     let mut filled = text
         .replace("{probe}", &shown(&Stage::get().probe))
         .replace("{secret}", &shown(&scene.secret()))

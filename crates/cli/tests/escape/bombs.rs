@@ -45,7 +45,7 @@ pub(crate) fn rows() -> Vec<Row> {
             .killed_or_held()
             .twin(Twin::HostAsRoot),
         attempt("inode-bomb-tmp", "makes more files in /tmp than memory should hold")
-            .probe(["inode-bomb", "/tmp", "300000"])
+            .probe(["inode-bomb", "/tmp", "40000"])
             .twin(Twin::Host),
         attempt("disk-bomb-root", "fills the root directory").probe(["may-write", "/"]).twin(Twin::HostAsRoot),
         attempt("disk-bomb-dev", "fills /dev").probe(["may-write", "/dev"]).twin(Twin::HostAsRoot),
@@ -93,7 +93,8 @@ fn core_dump() -> Row {
         move |identity| {
             let scene = Scene::new(identity);
             let probe = Stage::get().probe.to_string_lossy().into_owned();
-            let test = Test::in_scene(&scene).profile("restrictive").with_probe().workspace(scene.workspace());
+            let test =
+                Test::in_scene(&scene).profile("restrictive").with_probe().workspace(scene.workspace());
             let outcome = test.run([probe, "dump-core".into()]);
             if outcome.exit != 128 + 6 {
                 return Err(outcome.describe());
@@ -139,7 +140,11 @@ fn output_bomb() -> Row {
         },
         move |identity| {
             let outcome = run(&Scene::new(identity), "10M");
-            if outcome.output.len() == 3_000_000 { Ok(()) } else { Err(format!("{} bytes", outcome.output.len())) }
+            if outcome.output.len() == 3_000_000 {
+                Ok(())
+            } else {
+                Err(format!("{} bytes", outcome.output.len()))
+            }
         },
     )
 }

@@ -53,9 +53,12 @@ pub(crate) fn rows() -> Vec<Row> {
     );
     let made_elsewhere = ["/tmp", "/dev/shm", "/dev"].map(|dir| {
         let node = format!("{dir}/rftest-{{token}}");
-        attempt(format!("make-device-in{}", dir.replace('/', "-")), "makes a device node in a private directory")
-            .shell(&format!("trap 'rm -f {node}' EXIT; mknod -m 666 {node} c 1 3; : <{node}"))
-            .twin(Twin::HostAsRoot)
+        attempt(
+            format!("make-device-in{}", dir.replace('/', "-")),
+            "makes a device node in a private directory",
+        )
+        .shell(&format!("trap 'rm -f {node}' EXIT; mknod -m 666 {node} c 1 3; : <{node}"))
+        .twin(Twin::HostAsRoot)
     });
     opened.chain(made).chain(made_elsewhere).collect()
 }

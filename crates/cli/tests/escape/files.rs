@@ -37,11 +37,27 @@ fn reading(profile: &'static str) -> Vec<Row> {
     vec![
         row("read-outside", "reads a file outside", &["read", "{secret}", "{token}"]),
         row("read-dotdot", "reads by ..", &["read", "../outside/secret", "{token}"]),
-        row("read-dotdot-own", "reads by .. from the own path", &["read", "{W}/../outside/secret", "{token}"]),
-        row("read-far-dotdot", "reads by many ..", &["read", "../../../../../../../../../..{secret}", "{token}"]),
+        row(
+            "read-dotdot-own",
+            "reads by .. from the own path",
+            &["read", "{W}/../outside/secret", "{token}"],
+        ),
+        row(
+            "read-far-dotdot",
+            "reads by many ..",
+            &["read", "../../../../../../../../../..{secret}", "{token}"],
+        ),
         row("read-proc-root", "reads through the own root", &["read", "/proc/self/root{secret}", "{token}"]),
-        row("read-proc-cwd", "reads by .. of the own cwd", &["read", "/proc/self/cwd/../outside/secret", "{token}"]),
-        row("read-thread-root", "reads through a thread", &["read", "/proc/thread-self/root{secret}", "{token}"]),
+        row(
+            "read-proc-cwd",
+            "reads by .. of the own cwd",
+            &["read", "/proc/self/cwd/../outside/secret", "{token}"],
+        ),
+        row(
+            "read-thread-root",
+            "reads through a thread",
+            &["read", "/proc/thread-self/root{secret}", "{token}"],
+        ),
         row("read-home", "reads the caller's home", &["read", "{home}/diary", "{token}"]),
         row("read-state", "reads our own state", &["read", "{state}/canary", "{token}"]),
         row("stat-outside", "learns about a file outside", &["stat", "{secret}"]),
@@ -100,8 +116,18 @@ fn links() -> Vec<Row> {
     };
     vec![
         row("symlink-read", "reads by a link", "{root}/outside/secret", &["read", "link", "{token}"]),
-        row("symlink-relative", "reads by a relative link", "../outside/secret", &["read", "link", "{token}"]),
-        row("symlink-directory", "reads by a linked directory", "../outside", &["read", "link/secret", "{token}"]),
+        row(
+            "symlink-relative",
+            "reads by a relative link",
+            "../outside/secret",
+            &["read", "link", "{token}"],
+        ),
+        row(
+            "symlink-directory",
+            "reads by a linked directory",
+            "../outside",
+            &["read", "link/secret", "{token}"],
+        ),
         row("symlink-root", "reads by a link to /", "/", &["read", "link{secret}", "{token}"]),
         row("symlink-write", "writes by a link", "{root}/outside/secret", &["write", "link"]),
         row("symlink-create", "makes a file by a link", "{root}/outside", &["create", "link/new"]),
@@ -148,7 +174,11 @@ fn system() -> Vec<Row> {
             .twin(Twin::Host),
     ];
     for dir in ["/", "/etc", "/usr", "/usr/bin", "/var", "/opt"] {
-        rows.push(root(&format!("writable{}", dir.replace('/', "-")), "writes in a system directory", &["may-write", dir]));
+        rows.push(root(
+            &format!("writable{}", dir.replace('/', "-")),
+            "writes in a system directory",
+            &["may-write", dir],
+        ));
     }
     rows
 }
@@ -275,8 +305,10 @@ fn reads_through_swapped_symlink() -> Row {
 
 fn writes_through_swapped_symlink() -> Row {
     let command = || {
-        let script =
-            format!("(sleep 0.3; touch stop) & {} write-through-swaps link stop", Stage::get().probe.display());
+        let script = format!(
+            "(sleep 0.3; touch stop) & {} write-through-swaps link stop",
+            Stage::get().probe.display()
+        );
         ["bash".to_owned(), "-c".to_owned(), script]
     };
     drill(

@@ -20,14 +20,22 @@ pub(crate) fn rows() -> Vec<Row> {
         row("environ", "reads the environment of PID 1", &["process-file", "{target}", "environ"]),
         row("maps", "reads the memory map of PID 1", &["process-file", "{target}", "maps"]),
         row("auxv", "reads the auxiliary vector of PID 1", &["process-file", "{target}", "auxv"]),
-        row("pagemap", "reads the page map of PID 1", &["process-file", "{target}", "pagemap"]),
+        row("smaps", "reads the memory statistics of PID 1", &["process-file", "{target}", "smaps"]),
         row("io", "reads the I/O counters of PID 1", &["process-file", "{target}", "io"]),
         row("fds", "looks at the open files of PID 1", &["process-fds", "{target}"]),
         row("exe", "finds the program of PID 1", &["process-link", "{target}", "exe"]),
         row("cwd", "finds the directory of PID 1", &["process-link", "{target}", "cwd"]),
         row("root", "reads through the root of PID 1", &["process-root", "{target}", "{secret}", "{token}"]),
-        row("oom", "offers PID 1 to the OOM killer", &["process-file-write", "{target}", "oom_score_adj", "900"]),
-        row("coredump", "changes what PID 1 dumps", &["process-file-write", "{target}", "coredump_filter", "ff"]),
+        row(
+            "oom",
+            "offers PID 1 to the OOM killer",
+            &["process-file-write", "{target}", "oom_score_adj", "900"],
+        ),
+        row(
+            "coredump",
+            "changes what PID 1 dumps",
+            &["process-file-write", "{target}", "coredump_filter", "0xff"],
+        ),
         row("clear-refs", "clears PID 1's page bits", &["process-file-write", "{target}", "clear_refs", "1"]),
         denied("pidfd-getfd", "pidfd_getfd", &["pidfd-getfd", "{target}"]),
         denied("attach", "ptrace", &["attach", "{target}"]),
@@ -43,8 +51,12 @@ pub(crate) fn rows() -> Vec<Row> {
         row("pidfd-kill", "kills PID 1 by pidfd", &["pidfd-signal", "{target}"]),
         row("all-signals", "sends PID 1 every signal there is", &["all-signals", "{target}"]),
     ];
-    for (name, number) in [("kill", "9"), ("stop", "19"), ("term", "15"), ("abort", "6"), ("segv", "11")] {
-        rows.push(row(&format!("signal-{name}"), "sends PID 1 a deadly signal", &["kill", "{target}", number]));
+    for (name, number) in [("kill", "9"), ("stop", "19"), ("term", "15"), ("abort", "6"), ("quit", "3")] {
+        rows.push(row(
+            &format!("signal-{name}"),
+            "sends PID 1 a deadly signal",
+            &["kill", "{target}", number],
+        ));
     }
     rows.push(kill_all());
     rows
@@ -73,15 +85,14 @@ fn kill_all() -> Row {
         |identity| {
             let scene = Scene::new(identity);
             // In a PID namespace made for this, where only its own processes can die.
-            let script = format!(
-                "sleep 60 & {} kill-all; kill -0 $! 2>/dev/null && echo alive || echo dead",
-                Stage::get().probe.display()
-            );
-            let command = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "bash", "-c"];
+            let script =
+                format!("sleep 5 & {} kill-all; wait $!; echo ended with $?", Stage::get().probe.display());
+            let command =
+                ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "bash", "-c"];
             let command: Vec<String> = command.iter().map(|s| (*s).to_owned()).chain([script]).collect();
             let text = crate::stdio::on_host(&scene, &command, |_| {});
             // PID 1 of a namespace, the shell, can't be killed from inside: it lives to tell.
-            if text.contains("dead") { Ok(()) } else { Err(text) }
+            if text.contains("ended with 137") { Ok(()) } else { Err(text) }
         },
     )
 }

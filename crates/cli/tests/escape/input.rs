@@ -49,7 +49,11 @@ fn nul_in_policy() -> Row {
             for policy in [read.as_str(), set] {
                 let outcome = run(&scene, policy);
                 let ran = outcome.output.contains("ran");
-                if outcome.exit != 125 || ran || outcome.errors.contains("panicked") || outcome.errors.is_empty() {
+                if outcome.exit != 125
+                    || ran
+                    || outcome.errors.contains("panicked")
+                    || outcome.errors.is_empty()
+                {
                     return Err(format!("{policy}\n{}", outcome.describe()));
                 }
             }
@@ -97,7 +101,8 @@ fn megabyte_of_arguments() -> Row {
         "megabyte-of-arguments",
         "passes a megabyte of arguments, of which none may be lost",
         move |identity| {
-            let outcome = Test::in_scene(&Scene::new(identity)).profile("restrictive").with_probe().run(line());
+            let outcome =
+                Test::in_scene(&Scene::new(identity)).profile("restrictive").with_probe().run(line());
             if outcome.exit == 0 && outcome.output.contains("1048576 bytes") {
                 return Ok(());
             }

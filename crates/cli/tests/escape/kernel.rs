@@ -39,7 +39,10 @@ pub(crate) fn rows() -> Vec<Row> {
 
 fn calls() -> Vec<Row> {
     let row = |name: &str, call: &str, args: &[&str], twin: Twin| {
-        attempt(name, format!("{call} with usable arguments")).probe(args.iter().copied()).denied(call).twin(twin)
+        attempt(name, format!("{call} with usable arguments"))
+            .probe(args.iter().copied())
+            .denied(call)
+            .twin(twin)
     };
     vec![
         row("setns", "setns", &["setns", "uts"], Twin::Namespaces),
@@ -54,7 +57,10 @@ fn calls() -> Vec<Row> {
         row("hostname", "sethostname", &["hostname"], Twin::Namespaces),
         row("domainname", "setdomainname", &["domainname"], Twin::Namespaces),
         row("chroot", "chroot", &["chroot"], Twin::Namespaces),
-        attempt("int80", "enters the kernel as a 32-bit program").probe(["int80"]).killed_or_held().twin(Twin::Host),
+        attempt("int80", "enters the kernel as a 32-bit program")
+            .probe(["int80"])
+            .killed_or_held()
+            .twin(Twin::Host),
         attempt("x32", "enters the kernel as an x32 program")
             .probe(["x32"])
             .killed_or_held()

@@ -20,7 +20,6 @@ const SETTINGS: &[&str] = &[
     "/proc/sys/fs/file-max",
     "/proc/sys/fs/binfmt_misc/register",
     "/proc/sys/net/ipv4/ip_forward",
-    "/proc/sys/user/max_user_namespaces",
     "/proc/sysrq-trigger",
     "/sys/kernel/mm/transparent_hugepage/enabled",
     "/sys/kernel/uevent_helper",
@@ -72,7 +71,8 @@ pub(crate) fn rows() -> Vec<Row> {
         rows.push(
             attempt(format!("namespace-{name}"), "is still in a namespace of the host")
                 .set_up(move |_| {
-                    let link = std::fs::read_link(format!("/proc/self/ns/{name}")).expect("our own namespace");
+                    let link =
+                        std::fs::read_link(format!("/proc/self/ns/{name}")).expect("our own namespace");
                     Props::default().var("link", link.display())
                 })
                 .probe(["same-namespace", name, "{link}"])
@@ -95,17 +95,33 @@ fn processes() -> Vec<Row> {
     };
     vec![
         with_victim("host-process", "signals a process of the host", &["sees-process", "{victim}"]),
-        with_victim("host-environ", "reads the environment of a process of the host", &["any-environ", "{token}"]),
+        with_victim(
+            "host-environ",
+            "reads the environment of a process of the host",
+            &["any-environ", "{token}"],
+        ),
         with_victim(
             "host-process-root",
             "reads through the root of a process of the host",
             &["process-root", "{victim}", "{secret}", "{token}"],
         ),
-        with_victim("host-process-fds", "lists the files of a process of the host", &["process-fds", "{victim}"]),
-        with_victim("any-process-root", "reads through any process", &["any-process-root", "{secret}", "{token}"]),
+        with_victim(
+            "host-process-fds",
+            "lists the files of a process of the host",
+            &["process-fds", "{victim}"],
+        ),
+        with_victim(
+            "any-process-root",
+            "reads through any process",
+            &["any-process-root", "{secret}", "{token}"],
+        ),
         with_victim("host-process-kill", "kills a process of the host", &["kill", "{victim}", "9"]),
         with_victim("host-process-attach", "traces a process of the host", &["attach", "{victim}"]),
-        with_victim("host-process-memory", "reads the memory of a process of the host", &["vm-read", "{victim}"]),
+        with_victim(
+            "host-process-memory",
+            "reads the memory of a process of the host",
+            &["vm-read", "{victim}"],
+        ),
     ]
 }
 

@@ -91,7 +91,11 @@ fn existing_files() -> Vec<Row> {
         row("unlink-hook", "removes a hook", &["unlink", ".git/hooks/pre-commit"]),
         row("symlink-hook", "links a hook", &["symlink", "../../mine", ".git/hooks/pre-push"]),
         row("link-hook", "links a file of its own as a hook", &["link", "mine", ".git/hooks/pre-push"]),
-        row("rename-into", "moves a file of its own among the hooks", &["rename", "mine", ".git/hooks/pre-push"]),
+        row(
+            "rename-into",
+            "moves a file of its own among the hooks",
+            &["rename", "mine", ".git/hooks/pre-push"],
+        ),
         row("rename-over", "moves a file of its own over .git/config", &["rename", "mine", ".git/config"]),
         row("rename-away", "moves .git/config away", &["rename", ".git/config", ".git/config.old"]),
         row("exchange", "exchanges .git/config with its own file", &["exchange", "mine", ".git/config"]),
@@ -122,7 +126,9 @@ fn existing_files() -> Vec<Row> {
             .twin_with(["--unprotect", ".git/hooks"]),
         attempt("protected-unnamed-file", "gives an unnamed file a protected name")
             .probe(["name-unnamed-file", ".", ".zshrc"])
-            .after(|scene| if scene.path("ws/.zshrc").exists() { Err(".zshrc is there".into()) } else { Ok(()) })
+            .after(
+                |scene| if scene.path("ws/.zshrc").exists() { Err(".zshrc is there".into()) } else { Ok(()) },
+            )
             .twin(Twin::Host),
     ]
 }
@@ -131,12 +137,36 @@ fn existing_files() -> Vec<Row> {
 fn moves() -> Vec<Row> {
     let row = |name: &str, what: &str, script: &str| on_repository(name, what).shell(script).twin(Twin::Host);
     vec![
-        row("mv-git", "moves .git away and makes another", "mv .git .x; mkdir -p .git/hooks; echo x >.git/hooks/y"),
-        row("mv-git-hooks", "moves the hooks away", "mv .git/hooks .git/old; mkdir .git/hooks; echo x >.git/hooks/y"),
-        row("rm-git", "removes .git and makes another", "rm -rf .git; mkdir -p .git/hooks; echo x >.git/hooks/y"),
-        row("mv-agent", "moves an agent's directory away", "mv .claude .c; mkdir .claude; echo {} >.claude/x.json"),
+        row(
+            "mv-git",
+            "moves .git away and makes another",
+            "mv .git .x; mkdir -p .git/hooks; echo x >.git/hooks/y",
+        ),
+        row(
+            "mv-git-hooks",
+            "moves the hooks away",
+            "mv .git/hooks .git/old; mkdir .git/hooks; echo x >.git/hooks/y",
+        ),
+        row(
+            "rm-git",
+            "removes .git and makes another",
+            "rm -rf .git; mkdir -p .git/hooks; echo x >.git/hooks/y",
+        ),
+        row(
+            "mv-agent",
+            "moves an agent's directory away",
+            "mv .claude .c; mkdir .claude; echo {} >.claude/x.json",
+        ),
         row("symlink-git", "makes .git a link", "mv .git .x; ln -s .x .git; echo x >.git/hooks/y"),
-        row("exchange-git", "exchanges .git with another", "mkdir -p n/hooks; {probe} exchange n .git; echo x >.git/hooks/y"),
-        row("mv-workspace-own", "moves .git by the workspace's other path", "cd {W}; mv {W}/.git {W}/.x; mkdir -p .git/hooks; echo x >.git/hooks/y"),
+        row(
+            "exchange-git",
+            "exchanges .git with another",
+            "mkdir -p n/hooks; {probe} exchange n .git; echo x >.git/hooks/y",
+        ),
+        row(
+            "mv-workspace-own",
+            "moves .git by the workspace's other path",
+            "cd {W}; mv {W}/.git {W}/.x; mkdir -p .git/hooks; echo x >.git/hooks/y",
+        ),
     ]
 }

@@ -57,7 +57,10 @@ pub(crate) fn check(topic: &str, rows: Vec<Row>, identity: Identity) {
             Err(why) => failures.push(format!("NO TWIN   {}: {}\n    {}", row.name, row.what, indent(&why))),
         }
     }
-    println!("{topic} as {identity:?}: {held} attempts held, {twins} twins worked, {} skipped", skipped.len());
+    println!(
+        "{topic} as {identity:?}: {held} attempts held, {twins} twins worked, {} skipped",
+        skipped.len()
+    );
     for line in &skipped {
         println!("skipped {line}");
     }

@@ -14,14 +14,21 @@ pub(crate) fn rows() -> Vec<Row> {
     let mut rows = vec![
         on_file("stdin-write", "writes to a stdin that was opened for both", &["write-stdin"], read_write),
         on_file("stdin-truncate", "cuts a stdin that was opened for both", &["truncate-stdin"], read_write),
-        on_file("stdin-reopen", "opens the file behind a read-only stdin again, for writing", &["reopen-stdin"], |path| {
-            File::open(path)
-        }),
-        on_file("stdin-chmod", "changes the mode of the file behind stdin", &["chmod-stdin"], |path| File::open(path)),
+        on_file(
+            "stdin-reopen",
+            "opens the file behind a read-only stdin again, for writing",
+            &["reopen-stdin"],
+            File::open,
+        ),
+        on_file("stdin-chmod", "changes the mode of the file behind stdin", &["chmod-stdin"], File::open),
         stdin_directory("stdin-directory", "opens files beneath a directory that came as stdin", false),
         stdin_directory("stdin-path-fd", "opens files beneath an O_PATH fd that came as stdin", true),
         stdout_read("stdout-read", "reads the file that stdout goes to", "read-stdout"),
-        stdout_read("stdout-reopen", "opens the file behind stdout again, to read it", "reopen-stdout-to-read"),
+        stdout_read(
+            "stdout-reopen",
+            "opens the file behind stdout again, to read it",
+            "reopen-stdout-to-read",
+        ),
         leaked_fd("leaked-directory", "uses a directory fd of the caller", true),
         leaked_fd("leaked-file", "uses a file fd of the caller", false),
         leaked_environment(),
@@ -96,7 +103,9 @@ fn stdin_directory(name: &str, what: &str, path_only: bool) -> Row {
     let open = move |scene: &Scene| {
         let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
         let flags = if path_only { flags | rustix::fs::OFlags::PATH } else { flags };
-        File::from(rustix::fs::open(scene.outside(), flags, rustix::fs::Mode::empty()).expect("open a directory"))
+        File::from(
+            rustix::fs::open(scene.outside(), flags, rustix::fs::Mode::empty()).expect("open a directory"),
+        )
     };
     drill(
         name,
@@ -105,7 +114,11 @@ fn stdin_directory(name: &str, what: &str, path_only: bool) -> Row {
             let scene = Scene::new(identity);
             let line = probe_line(&["open-beneath-stdin", "secret", &scene.token]);
             let outcome = plain(&scene).stdin_file(open(&scene)).run(line);
-            if outcome.exit == 125 && outcome.errors.contains("stdin") { Ok(()) } else { Err(outcome.describe()) }
+            if outcome.exit == 125 && outcome.errors.contains("stdin") {
+                Ok(())
+            } else {
+                Err(outcome.describe())
+            }
         },
         move |identity| {
             let scene = Scene::new(identity);
@@ -130,7 +143,11 @@ fn stdin_block_device() -> Option<Row> {
             let scene = Scene::new(identity);
             let stdin = File::open(device).map_err(|error| error.to_string())?;
             let outcome = plain(&scene).stdin_file(stdin).run(["true"]);
-            if outcome.exit == 125 && outcome.errors.contains("stdin") { Ok(()) } else { Err(outcome.describe()) }
+            if outcome.exit == 125 && outcome.errors.contains("stdin") {
+                Ok(())
+            } else {
+                Err(outcome.describe())
+            }
         },
         move |identity| {
             let scene = Scene::new(identity);
@@ -173,7 +190,8 @@ fn stdout_read(name: &str, what: &str, attempt: &'static str) -> Row {
 /// An fd that the caller left open across exec. It is cleared of close-on-exec for the moment of the start only.
 fn leaked_fd(name: &str, what: &str, directory: bool) -> Row {
     let open = move |scene: &Scene| {
-        let file = File::open(if directory { scene.outside() } else { scene.secret() }).expect("open the leak");
+        let file =
+            File::open(if directory { scene.outside() } else { scene.secret() }).expect("open the leak");
         rustix::io::fcntl_setfd(file.as_fd(), rustix::io::FdFlags::empty()).expect("let the fd leak");
         file
     };
@@ -218,8 +236,10 @@ fn leaked_environment() -> Row {
         },
         |identity| {
             let scene = Scene::new(identity);
-            let test = Test::in_scene(&scene).profile("restrictive").with_probe().env("API_TOKEN", &scene.token);
-            let outcome = test.args(["--pass-env", "API_TOKEN"]).run(probe_line(&["leaked-env", &scene.token]));
+            let test =
+                Test::in_scene(&scene).profile("restrictive").with_probe().env("API_TOKEN", &scene.token);
+            let outcome =
+                test.args(["--pass-env", "API_TOKEN"]).run(probe_line(&["leaked-env", &scene.token]));
             if outcome.output.contains("escaped:") { Ok(()) } else { Err(outcome.describe()) }
         },
     )

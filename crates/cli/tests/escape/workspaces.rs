@@ -132,7 +132,8 @@ fn symlinked_workspace() -> Row {
             scene.write("ws/mine", &scene.token);
             scene.symlink("ws", "link");
             let run = |args: [&str; 3]| {
-                let test = Test::in_scene(&scene).profile("moderate").with_probe().workspace(scene.path("link"));
+                let test =
+                    Test::in_scene(&scene).profile("moderate").with_probe().workspace(scene.path("link"));
                 test.run(std::iter::once(probe()).chain(args.map(str::to_owned)))
             };
             let own = run(["read", "mine", &scene.token]);
@@ -165,7 +166,8 @@ fn newline_in_path() -> Row {
             let scene = Scene::new(identity);
             scene.write(&format!("{NAME}/mine"), &scene.token);
             let run = |args: [&str; 3]| {
-                let test = Test::in_scene(&scene).profile("moderate").with_probe().workspace(scene.path(NAME));
+                let test =
+                    Test::in_scene(&scene).profile("moderate").with_probe().workspace(scene.path(NAME));
                 test.run(std::iter::once(probe()).chain(args.map(str::to_owned)))
             };
             let own = run(["read", "mine", &scene.token]);
@@ -178,7 +180,8 @@ fn newline_in_path() -> Row {
         |identity| {
             let scene = Scene::new(identity);
             scene.write(&format!("{NAME}/mine"), &scene.token);
-            let line = [probe(), "read".into(), format!("../{NAME}/../../outside/secret"), scene.token.clone()];
+            let line =
+                [probe(), "read".into(), format!("../{NAME}/../../outside/secret"), scene.token.clone()];
             let text = crate::stdio::on_host(&scene, &line, |_| {});
             if text.contains("escaped:") { Ok(()) } else { Err(text) }
         },
@@ -210,11 +213,8 @@ fn swapped_workspace() -> Row {
             let mut result = Ok(());
             for _ in 0..30 {
                 let test = Test::in_scene(&scene).profile("moderate").with_probe();
-                let outcome = test.workspace(scene.path("swapped")).run([
-                    probe(),
-                    "create".into(),
-                    ".bashrc".into(),
-                ]);
+                let outcome =
+                    test.workspace(scene.path("swapped")).run([probe(), "create".into(), ".bashrc".into()]);
                 if outcome.output.contains("escaped:") {
                     result = Err(outcome.describe());
                     break;

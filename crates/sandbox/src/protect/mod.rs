@@ -8,6 +8,7 @@
 mod pins;
 mod registry;
 mod repositories;
+mod tracking;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,6 +21,7 @@ use pins::{Found, find};
 use registry::{Placeholder, Registry};
 use repositories::{created_since, nested};
 use ringfence_policy::{ProtectedKind, protected};
+pub(crate) use tracking::GitDirectory;
 use rustix::fs::{Mode, OFlags, fstat, open};
 
 use crate::plan::PlannedWorkspace;
@@ -133,6 +135,14 @@ impl Protection {
 
     pub(crate) fn pins(&self) -> &Pins {
         &self.pins
+    }
+
+    /// The repositories whose config is pinned.
+    pub(crate) fn git_directories(&self) -> Vec<GitDirectory> {
+        let configs = self.existing.iter().filter(|(name, _)| name.ends_with(".git/config"));
+        configs
+            .filter_map(|(name, inode)| GitDirectory::open(self.workspace.join(name).parent()?, *inode).ok())
+            .collect()
     }
 
     /// The end check: what changed all the same, what was put back, and what in new repositories a host tool would

@@ -93,7 +93,8 @@ fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Resu
     let steps = Steps::for_side("parent");
     let started = Instant::now();
     let hierarchy = plan.cgroups.clone();
-    let rules = syscalls::rules(&request.policy.policy);
+    let git = protection.git_directories();
+    let rules = syscalls::rules(&request.policy.policy, &git);
     let filter = if plan.seccomp { Some(syscalls::filter(&rules)?) } else { None };
     let (files, pipes) = stdio::prepare(request.stream)?;
     let (control, far_control) = steps.run("make a control channel", "", control_pair)?;
@@ -130,7 +131,7 @@ fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Resu
     let fds: Vec<BorrowedFd<'_>> = entrances.iter().map(AsFd::as_fd).collect();
     steps.run("let the sandbox go on", "", || send_with_fds(control.as_fd(), b"g", &fds))?;
     drop(entrances);
-    let watched = Watched { request, plan: &plan, root: &root, control, signals, pipes, rules: &rules, started };
+    let watched = Watched { request, plan: &plan, root: &root, control, signals, pipes, rules: &rules, git: &git, started };
     let ended = supervise(watched);
     root.kill();
     let usage = root.wait();

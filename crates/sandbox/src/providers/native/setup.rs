@@ -198,6 +198,11 @@ impl Builder<'_> {
                 mount_devpts(&target)
             }),
             (Mount::Proc { .. }, _) => self.mount_proc(&target),
+            (Mount::Seed { target: at, text }, _) => steps.run("write", at, || {
+                self.make_parents(&target)?;
+                let mut file = OpenOptions::new().append(true).create(true).mode(0o644).open(&target)?;
+                file.write_all(text.as_bytes())
+            }),
             (Mount::Hide { target: at }, _) => steps.run("hide", at, || self.hide(at)),
             (Mount::Overlay { .. } | Mount::Device { .. }, None) => {
                 Err(failure("open", mount.target(), &io::ErrorKind::NotFound.into()))

@@ -17,6 +17,7 @@ use super::syscalls;
 use crate::denial::{Denial, DenialKind, Denials};
 use crate::outcome::End;
 use crate::plan::Plan;
+use crate::protect::GitDirectory;
 use crate::refusal::{Refusal, fix_for};
 use crate::request::{Request, Stream};
 
@@ -40,6 +41,7 @@ pub(super) struct Watched<'a> {
     pub(super) signals: SignalFd,
     pub(super) pipes: Option<Pipes>,
     pub(super) rules: &'a Rules,
+    pub(super) git: &'a [GitDirectory],
     pub(super) started: Instant,
 }
 
@@ -242,7 +244,7 @@ impl Loop<'_> {
 
     fn answer_call(&mut self) {
         if let Some(listener) = &self.listener
-            && syscalls::answer(listener, self.watched.rules, &mut self.seen.denials).is_err()
+            && syscalls::answer(listener, self.watched.rules, self.watched.git, &mut self.seen.denials).is_err()
         {
             // Nobody listens any more: from here on closed calls fail by themselves.
             self.listener = None;

@@ -1,12 +1,21 @@
 //! The seccomp filter of a plan, and the answers to the calls that it sends out.
 
+use std::ffi::OsString;
+use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
-use ringfence_linux::seccomp::{Arch, ClosedAction, CompileError, Decision, Listener, Program, Rules, compile, name_of};
+use ringfence_linux::seccomp::{
+    Arch, ClosedAction, CompileError, Decision, Listener, Notification, Program, Rules, compile, name_of,
+};
 use ringfence_policy::{Blocked, Policy};
+use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 
 use crate::denial::{Denial, DenialKind, Denials};
+use crate::protect::GitDirectory;
 use crate::refusal::Refusal;
 
 const EPERM: i32 = 1;
@@ -15,13 +24,16 @@ const EPERM: i32 = 1;
 const ON_A_PROCESS: &[&str] =
     &["prlimit64", "sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"];
 
-pub(super) fn rules(policy: &Policy) -> Rules {
+/// How git replaces a config; looked at where one is pinned.
+const RENAMES: &[&str] = &["rename", "renameat", "renameat2"];
+
+pub(super) fn rules(policy: &Policy, git: &[GitDirectory]) -> Rules {
     Rules {
         allow: policy.syscalls.allow.clone(),
         deny: policy.syscalls.deny.clone(),
         compat: policy.syscalls.compat,
         closed: ClosedAction::Notify,
-        notify_also: Vec::new(),
+        notify_also: if git.is_empty() { Vec::new() } else { RENAMES.to_vec() },
     }
 }
 
@@ -37,10 +49,29 @@ pub(super) fn filter(rules: &Rules) -> Result<Program, Refusal> {
 }
 
 /// Answer one waiting call.
-pub(super) fn answer(listener: &Listener, rules: &Rules, denials: &mut Denials) -> io::Result<()> {
+pub(super) fn answer(
+    listener: &Listener,
+    rules: &Rules,
+    git: &[GitDirectory],
+    denials: &mut Denials,
+) -> io::Result<()> {
     let Some(call) = listener.recv()? else { return Ok(()) };
     let arch = Arch::from_audit(call.arch);
     let name = arch.and_then(|arch| name_of(arch, call.nr));
+    if rules.decide(Arch::NATIVE, call.arch, call.nr, &call.args) == Decision::Trace {
+        // Whatever is decided here, the kernel's own answer to the call stays behind the mounts.
+        return match name.and_then(|name| config_replaced(&call, name, git)) {
+            Some(repository) if listener.is_alive(call.id) => match repository.accept_tracking() {
+                Ok(true) => listener.return_value(call.id, 0),
+                _ => {
+                    let blocked = Blocked::Protected { name: ".git/config".into() };
+                    denials.add(Denial::new(DenialKind::Protected, &blocked));
+                    listener.continue_call(call.id)
+                }
+            },
+            _ => listener.continue_call(call.id),
+        };
+    }
     if let Some(name) = name
         && ON_A_PROCESS.contains(&name)
         && rules.decide(Arch::NATIVE, call.arch, call.nr, &call.args) == Decision::Closed
@@ -60,6 +91,63 @@ pub(super) fn answer(listener: &Listener, rules: &Rules, denials: &mut Denials) 
     };
     denials.add(Denial::new(DenialKind::Syscall, &Blocked::Syscall { name }));
     listener.deny(call.id, EPERM)
+}
+
+/// The repository whose config this rename is about to replace, if it is one.
+fn config_replaced<'a>(call: &Notification, name: &str, git: &'a [GitDirectory]) -> Option<&'a GitDirectory> {
+    const CURRENT: i32 = -100;
+    let (old, old_from, new, new_from) = match name {
+        "rename" => (call.args[0], CURRENT, call.args[1], CURRENT),
+        "renameat" => (call.args[1], call.args[0] as i32, call.args[3], call.args[2] as i32),
+        "renameat2" if call.args[4] == 0 => (call.args[1], call.args[0] as i32, call.args[3], call.args[2] as i32),
+        _ => return None,
+    };
+    let memory = File::open(format!("/proc/{}/mem", call.pid)).ok()?;
+    let new = Path::new(&read_path(&memory, new)?).to_path_buf();
+    if new.file_name()? != "config" {
+        return None;
+    }
+    let old = Path::new(&read_path(&memory, old)?).to_path_buf();
+    if old.file_name()? != "config.lock" {
+        return None;
+    }
+    let [from, to] = [(old, old_from), (new, new_from)].map(|(path, base)| directory_of(call.pid, &path, base));
+    let (from, to) = (from?, to?);
+    git.iter().find(|repository| repository.is(&from) && repository.is(&to))
+}
+
+/// A C string of another process.
+fn read_path(memory: &File, address: u64) -> Option<OsString> {
+    let mut path = Vec::new();
+    let mut page = [0; 256];
+    while path.len() < 4096 {
+        let read = memory.read_at(&mut page, address.checked_add(path.len() as u64)?).ok()?;
+        match page[..read].iter().position(|&byte| byte == 0) {
+            Some(end) => {
+                path.extend(&page[..end]);
+                return Some(OsString::from_vec(path));
+            }
+            None if read == 0 => return None,
+            None => path.extend(&page[..read]),
+        }
+    }
+    None
+}
+
+/// The directory that holds `path`, as the caller sees it; no symlink leads out of its root.
+fn directory_of(pid: u32, path: &Path, base: i32) -> Option<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let parent = path.parent()?;
+    let (start, parent, resolve) = match parent.strip_prefix("/") {
+        Ok(below) => (format!("/proc/{pid}/root"), below, ResolveFlags::IN_ROOT),
+        Err(_) if base == -100 => (format!("/proc/{pid}/cwd"), parent, ResolveFlags::BENEATH),
+        Err(_) => (format!("/proc/{pid}/fd/{base}"), parent, ResolveFlags::BENEATH),
+    };
+    let start = open(start, flags, Mode::empty()).ok()?;
+    if parent.as_os_str().is_empty() {
+        return Some(start);
+    }
+    openat2(&start, parent, flags, Mode::empty(), resolve | ResolveFlags::NO_MAGICLINKS).ok()
 }
 
 /// Is `target`, an id inside the sandbox, a thread of the process that `caller` (an id out here) belongs to?

@@ -97,7 +97,8 @@ fn disk_bomb(args: &[String]) -> Attempted {
 
 /// `inode-bomb DIR N`: N empty files.
 fn inode_bomb(args: &[String]) -> Attempted {
-    let (dir, wanted): (_, usize) = (Path::new(word(args, 0)?).join("inodes"), number(args, 1)?);
+    let (dir, wanted): (_, usize) =
+        (Path::new(word(args, 0)?).join(format!("inodes-{}", std::process::id())), number(args, 1)?);
     fs::create_dir(&dir)?;
     let mut result = Ok(format!("{wanted} files"));
     for count in 0..wanted {
@@ -176,7 +177,7 @@ fn linger_stubborn(args: &[String]) -> Attempted {
 fn linger_relay(args: &[String]) -> Attempted {
     probe_calls::fork_child(|| {
         let _ = rustix::process::setsid();
-        hand_on(5_000)
+        hand_on(500)
     })?;
     linger(args)
 }
@@ -187,7 +188,7 @@ fn hand_on(times: u32) -> i32 {
         return 0;
     }
     let next = probe_calls::fork_child(|| {
-        std::thread::sleep(Duration::from_millis(2));
+        std::thread::sleep(Duration::from_millis(20));
         hand_on(times - 1)
     });
     i32::from(next.is_err())

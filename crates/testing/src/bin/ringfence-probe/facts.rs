@@ -12,6 +12,7 @@ pub(crate) fn collect() -> Value {
         "pid": std::process::id(),
         "uid": rustix::process::getuid().as_raw(),
         "gid": rustix::process::getgid().as_raw(),
+        "landlock_layers": ringfence_linux::probe_calls::landlock_layers(),
         "status": status(),
         "namespaces": namespaces(),
         "uid_map": id_map("uid_map"),
@@ -138,9 +139,21 @@ fn sizes() -> Value {
 /// Which of the usual directories can be written.
 fn writable() -> Value {
     let home = std::env::var("HOME").unwrap_or_default();
-    ["/", "/usr", "/etc", "/bin", "/dev", "/proc/sys", "/sys", "/tmp", "/dev/shm", "/workspace", home.as_str()]
-        .into_iter()
-        .map(|path| (path.to_owned(), Value::from(rustix::fs::access(path, Access::WRITE_OK).is_ok())))
-        .collect::<Map<_, _>>()
-        .into()
+    [
+        "/",
+        "/usr",
+        "/etc",
+        "/bin",
+        "/dev",
+        "/proc/sys",
+        "/sys",
+        "/tmp",
+        "/dev/shm",
+        "/workspace",
+        home.as_str(),
+    ]
+    .into_iter()
+    .map(|path| (path.to_owned(), Value::from(rustix::fs::access(path, Access::WRITE_OK).is_ok())))
+    .collect::<Map<_, _>>()
+    .into()
 }

@@ -160,7 +160,11 @@ fn exchange(args: &[String]) -> Attempted {
 
 fn unlink(args: &[String]) -> Attempted {
     let path = word(args, 0)?;
-    if fs::symlink_metadata(path)?.is_dir() { fs::remove_dir(path)? } else { fs::remove_file(path)? }
+    if fs::symlink_metadata(path)?.is_dir() {
+        fs::remove_dir(path)?
+    } else {
+        fs::remove_file(path)?
+    }
     Ok(format!("removed {path}"))
 }
 

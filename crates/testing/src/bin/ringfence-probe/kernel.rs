@@ -42,7 +42,9 @@ pub(crate) fn attempt(name: &str, args: &[String]) -> Option<Attempted> {
         "capability" => number(args, 0).and_then(|cap| done(probe_calls::raise_capability(cap), "capset")),
         "setuid" => setuid(args),
         "setgroups" => setgroups(),
-        "shared-memory" => number(args, 0).and_then(|key| done(probe_calls::find_shared_memory(key), "shmget")),
+        "shared-memory" => {
+            number(args, 0).and_then(|key| done(probe_calls::find_shared_memory(key), "shmget"))
+        }
         "message-queue" => word(args, 0).and_then(|name| done(probe_calls::open_queue(name), "mq_open")),
         "same-namespace" => same_namespace(args),
         "core-limit" => core_limit(),
@@ -194,7 +196,10 @@ fn core_limit() -> Attempted {
 fn file_limit(args: &[String]) -> Attempted {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let most = number(args, 0)?;
-    done(setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: Some(most) }), "raising the fd limit")
+    done(
+        setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: Some(most) }),
+        "raising the fd limit",
+    )
 }
 
 fn lower_nice() -> Attempted {

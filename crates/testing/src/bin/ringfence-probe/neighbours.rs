@@ -202,11 +202,12 @@ fn vm_read(args: &[String]) -> Attempted {
 
 fn vm_write(args: &[String]) -> Attempted {
     let pid: i32 = number(args, 0)?;
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps"))
-        .or_else(|_| fs::read_to_string("/proc/self/maps"))?;
+    let maps =
+        fs::read_to_string(format!("/proc/{pid}/maps")).or_else(|_| fs::read_to_string("/proc/self/maps"))?;
     let stack = maps.lines().find(|line| line.ends_with("[stack]")).unwrap_or_default();
     let end = stack.split(['-', ' ']).nth(1).unwrap_or_default();
-    let end = usize::from_str_radix(end, 16).map_err(|_| Stop::Broken("no stack in the memory map".into()))?;
+    let end =
+        usize::from_str_radix(end, 16).map_err(|_| Stop::Broken("no stack in the memory map".into()))?;
     done(probe_calls::write_memory_of(pid, end - 16), "process_vm_writev")
 }
 

@@ -93,7 +93,8 @@ fn scan_abstract(args: &[String]) -> Attempted {
 /// Whether there is another network interface than `lo`.
 fn only_loopback() -> Attempted {
     let text = std::fs::read_to_string("/proc/net/dev")?;
-    let other = text.lines().skip(2).filter_map(|line| line.split(':').next()).find(|name| name.trim() != "lo");
+    let other =
+        text.lines().skip(2).filter_map(|line| line.split(':').next()).find(|name| name.trim() != "lo");
     match other {
         Some(name) => Ok(format!("there is {}", name.trim())),
         None => held("there is only lo"),

@@ -31,7 +31,9 @@ pub(crate) fn held<T>(why: impl Display) -> Result<T, Stop> {
 
 /// The argument at `index`.
 pub(crate) fn word(args: &[String], index: usize) -> Result<&str, Stop> {
-    args.get(index).map(String::as_str).ok_or_else(|| Stop::Broken(format!("argument {} is missing", index + 1)))
+    args.get(index)
+        .map(String::as_str)
+        .ok_or_else(|| Stop::Broken(format!("argument {} is missing", index + 1)))
 }
 
 /// The argument at `index`, as a number.
