@@ -8,7 +8,7 @@ fn main() {
         argv: args,
         directory: None,
         stream: Stream::Inherit,
-        trace: false,
+        trace: std::env::var_os("TRACE").is_some(),
         strict: false,
         state: std::path::PathBuf::from(format!("/tmp/rf-state-{}", rustix::process::getuid().as_raw())),
     };

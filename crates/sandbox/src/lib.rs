@@ -7,6 +7,7 @@ mod clauses;
 mod denial;
 mod environment;
 mod host;
+mod infer;
 mod limits;
 mod outcome;
 mod plan;
@@ -15,6 +16,7 @@ mod providers;
 mod receipt;
 mod refusal;
 mod request;
+mod view;
 
 pub use denial::{Denial, DenialKind};
 pub use host::{GitUser, Host, HostPath, OuterIds, RootEntry, WorkspaceDir};

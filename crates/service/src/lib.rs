@@ -1,1 +1,28 @@
-//! placeholder
+//! Use cases: each function is one thing that a person, a program or an agent asks of Ringfence.
+//!
+//! Invariant: no argument parsing and no printing. A function takes data, returns data or a [`ServiceError`] with a
+//! stable code, and never starts a thread or an async runtime: `run` is on the path of starting every command.
+
+mod allow;
+mod config;
+mod denial_log;
+mod doctor;
+mod error;
+mod files;
+mod not_started;
+mod places;
+mod project;
+mod runs;
+mod state;
+mod trust;
+
+pub use allow::{AllowFor, Allowed, allow_denial};
+pub use config::{PolicySpec, check_policy_file, load_policy};
+pub use denial_log::{DeniedRun, denied_runs};
+pub use doctor::{DoctorReport, DoctorRow, RowStatus, doctor};
+pub use error::{ErrorCode, ServiceError};
+pub use not_started::explain_not_started;
+pub use places::Places;
+pub use runs::{PreparedRun, RunReport, RunSpec, explain, prepare, run};
+pub use state::StateDir;
+pub use trust::{TrustedFile, revoke, trust, trusted_files};

@@ -15,6 +15,7 @@ use super::identity::{map_from_outside, map_trees};
 use super::setup::Failure;
 use super::supervise::{Watched, supervise};
 use super::{stdio, syscalls};
+use crate::infer::infer;
 use crate::outcome::{Captured, End, Outcome, Usage};
 use crate::plan::Plan;
 use crate::protect::{Protection, sweep_placeholders};
@@ -94,7 +95,7 @@ fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Resu
     let started = Instant::now();
     let hierarchy = plan.cgroups.clone();
     let git = protection.git_directories();
-    let rules = syscalls::rules(&request.policy.policy, &git);
+    let rules = syscalls::rules(&request.policy.policy, &git, request.trace);
     let filter = if plan.seccomp { Some(syscalls::filter(&rules)?) } else { None };
     let (files, pipes) = stdio::prepare(request.stream)?;
     let (control, far_control) = steps.run("make a control channel", "", control_pair)?;
@@ -148,8 +149,14 @@ fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Resu
         cgroup.remove().map_err(|error| cgroup_refusal(&error))?;
         sweep_cgroups(&hierarchy);
     }
+    let end = ended.end.unwrap_or(End::Exited(Exited::Signal(9)));
+    if !request.trace && end != End::Exited(Exited::Code(0)) {
+        for denial in infer(&plan, &ended.stderr, |path| path.symlink_metadata().is_ok()) {
+            ended.denials.add(denial);
+        }
+    }
     Ok(Outcome {
-        end: ended.end.unwrap_or(End::Exited(Exited::Signal(9))),
+        end,
         duration: started.elapsed(),
         usage,
         captured: Captured { stdout: ended.stdout, stderr: ended.stderr, truncated: ended.truncated },

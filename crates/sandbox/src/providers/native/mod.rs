@@ -9,6 +9,7 @@ mod setup;
 mod stdio;
 mod supervise;
 mod syscalls;
+mod trace;
 
 pub(crate) use faults::Steps;
 pub(crate) use launch::run;

@@ -243,8 +243,10 @@ impl Loop<'_> {
     }
 
     fn answer_call(&mut self) {
+        let trace = self.watched.request.trace.then_some(self.watched.plan);
+        let Watched { rules, git, .. } = &self.watched;
         if let Some(listener) = &self.listener
-            && syscalls::answer(listener, self.watched.rules, self.watched.git, &mut self.seen.denials).is_err()
+            && syscalls::answer(listener, rules, git, trace, &mut self.seen.denials).is_err()
         {
             // Nobody listens any more: from here on closed calls fail by themselves.
             self.listener = None;

@@ -14,7 +14,9 @@ use ringfence_linux::seccomp::{
 use ringfence_policy::{Blocked, Policy};
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 
+use super::trace::TRACED;
 use crate::denial::{Denial, DenialKind, Denials};
+use crate::plan::Plan;
 use crate::protect::GitDirectory;
 use crate::refusal::Refusal;
 
@@ -27,13 +29,17 @@ const ON_A_PROCESS: &[&str] =
 /// How git replaces a config; looked at where one is pinned.
 const RENAMES: &[&str] = &["rename", "renameat", "renameat2"];
 
-pub(super) fn rules(policy: &Policy, git: &[GitDirectory]) -> Rules {
+pub(super) fn rules(policy: &Policy, git: &[GitDirectory], trace: bool) -> Rules {
     Rules {
         allow: policy.syscalls.allow.clone(),
         deny: policy.syscalls.deny.clone(),
         compat: policy.syscalls.compat,
         closed: ClosedAction::Notify,
-        notify_also: if git.is_empty() { Vec::new() } else { RENAMES.to_vec() },
+        notify_also: match (trace, git.is_empty()) {
+            (true, _) => TRACED.to_vec(),
+            (false, true) => Vec::new(),
+            (false, false) => RENAMES.to_vec(),
+        },
     }
 }
 
@@ -53,12 +59,16 @@ pub(super) fn answer(
     listener: &Listener,
     rules: &Rules,
     git: &[GitDirectory],
+    trace: Option<&Plan>,
     denials: &mut Denials,
 ) -> io::Result<()> {
     let Some(call) = listener.recv()? else { return Ok(()) };
     let arch = Arch::from_audit(call.arch);
     let name = arch.and_then(|arch| name_of(arch, call.nr));
     if rules.decide(Arch::NATIVE, call.arch, call.nr, &call.args) == Decision::Trace {
+        if let (Some(plan), Some(name)) = (trace, name) {
+            super::trace::note(&call, name, plan, denials);
+        }
         // Whatever is decided here, the kernel's own answer to the call stays behind the mounts.
         return match name.and_then(|name| config_replaced(&call, name, git)) {
             Some(repository) if listener.is_alive(call.id) => match repository.accept_tracking() {
@@ -117,7 +127,7 @@ fn config_replaced<'a>(call: &Notification, name: &str, git: &'a [GitDirectory])
 }
 
 /// A C string of another process.
-fn read_path(memory: &File, address: u64) -> Option<OsString> {
+pub(super) fn read_path(memory: &File, address: u64) -> Option<OsString> {
     let mut path = Vec::new();
     let mut page = [0; 256];
     while path.len() < 4096 {

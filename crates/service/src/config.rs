@@ -1,0 +1,159 @@
+//! The policy of a run: config files, the project's file, variables and flags, in order, with the rule of trust.
+//!
+//! `/etc/ringfence/config.toml` < the user's `config.toml` < the project's `ringfence.toml` < `RINGFENCE_PROFILE` and
+//! `RINGFENCE_POLICY` < `--policy` < flags. Where no file exists this costs a few failed opens and nothing else.
+
+use std::path::{Path, PathBuf};
+
+use ringfence_policy::{Layer, Loosening, Merged, Origin, ProfileName, Workspace, merge, project_loosens};
+
+use crate::error::{ErrorCode, ServiceError};
+use crate::files::read_if_there;
+use crate::places::Places;
+use crate::project::{ProjectFile, find_project};
+use crate::trust::is_trusted;
+
+/// What a caller says about the policy of one run.
+#[derive(Clone, Debug, Default)]
+pub struct PolicySpec {
+    /// The file of `--policy`.
+    pub file: Option<PathBuf>,
+    /// One layer a flag, each with the flag as its origin.
+    pub flags: Vec<(Origin, Layer)>,
+}
+
+type Layers = Vec<(Origin, Layer)>;
+
+/// Read every layer, check the project's against the rule of trust, and merge.
+pub fn load_policy(places: &Places, spec: PolicySpec) -> Result<Merged, ServiceError> {
+    let mut layers = Layers::new();
+    for (path, label) in [(&places.system_config, "system config"), (&places.user_config, "user config")] {
+        if let Some(text) = read_if_there(path).map_err(|error| unreadable(path, &error.to_string()))? {
+            layers.push((Origin::file(path, label), layer_of_file(places, path, &text)?));
+        }
+    }
+    let flags = spec.flags.into_iter().map(|(origin, layer)| (origin, resolved(layer, places, &places.current)));
+    let flags: Layers = flags.collect();
+    let start = project_start(places, &flags);
+    let project = find_project(&start, &places.home)?;
+    let project_at = layers.len();
+    if let Some(project) = &project {
+        let layer = layer_of_file(places, &project.path, &project.text)?;
+        layers.push((Origin::file(&project.path, "project"), layer));
+    }
+    layers.extend(environment_layers(places)?);
+    if let Some(path) = &spec.file {
+        let path = places.absolute(path, &places.current);
+        layers.push((Origin::file(&path, "--policy"), read_policy(places, &path)?));
+    }
+    layers.extend(flags);
+    let base = ProfileName::default();
+    if let Some(project) = &project {
+        let loosened = project_loosens(base, &layers, project_at).map_err(bad_merge)?;
+        if !loosened.is_empty() && !is_trusted(&places.state, &project.path, &project.text)? {
+            return Err(untrusted(project, &loosened));
+        }
+    }
+    merge(base, &layers).map_err(bad_merge)
+}
+
+/// Is this file a policy? Its layer, with paths as they would be taken.
+pub fn check_policy_file(places: &Places, path: &Path) -> Result<Layer, ServiceError> {
+    read_policy(places, &places.absolute(path, &places.current))
+}
+
+/// The layer of a file's text: JSON by its name, else TOML.
+pub(crate) fn parse_layer(path: &Path, text: &str) -> Result<Layer, ServiceError> {
+    let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    let parsed = if is_json { Layer::from_json(text) } else { Layer::from_toml(text) };
+    parsed.map_err(|error| {
+        ServiceError::new(
+            ErrorCode::BadPolicy,
+            format!("{}: {error}", path.display()),
+            "correct the file; `ringfence policy schema` prints what it may hold",
+        )
+    })
+}
+
+fn read_policy(places: &Places, path: &Path) -> Result<Layer, ServiceError> {
+    match read_if_there(path) {
+        Ok(Some(text)) => layer_of_file(places, path, &text),
+        Ok(None) => Err(unreadable(path, "no such file")),
+        Err(error) => Err(unreadable(path, &error.to_string())),
+    }
+}
+
+fn layer_of_file(places: &Places, path: &Path, text: &str) -> Result<Layer, ServiceError> {
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    Ok(resolved(parse_layer(path, text)?, places, directory))
+}
+
+/// The same layer with its paths absolute.
+fn resolved(mut layer: Layer, places: &Places, directory: &Path) -> Layer {
+    let filesystem = &mut layer.filesystem;
+    for path in [&mut filesystem.read, &mut filesystem.write, &mut filesystem.hide].into_iter().flatten() {
+        // Left for the policy's own checks, which name the key.
+        if !path.as_os_str().is_empty() {
+            *path = places.absolute(path, directory);
+        }
+    }
+    if let Some(Workspace::Path(path)) = &mut filesystem.workspace
+        && !path.as_os_str().is_empty()
+    {
+        *path = places.absolute(path, directory);
+    }
+    layer
+}
+
+/// The workspace that a flag names is where its project is looked for; else the current directory.
+fn project_start(places: &Places, flags: &Layers) -> PathBuf {
+    flags
+        .iter()
+        .rev()
+        .find_map(|(_, layer)| match &layer.filesystem.workspace {
+            Some(Workspace::Path(path)) => Some(path.clone()),
+            _ => None,
+        })
+        .unwrap_or_else(|| places.current.clone())
+}
+
+fn environment_layers(places: &Places) -> Result<Layers, ServiceError> {
+    let mut layers = Layers::new();
+    if let Some(path) = &places.policy {
+        let path = places.absolute(path, &places.current);
+        layers.push((Origin::Environment, read_policy(places, &path)?));
+    }
+    if let Some(name) = &places.profile {
+        let profile = name.parse().map_err(|error| {
+            ServiceError::new(
+                ErrorCode::BadPolicy,
+                format!("RINGFENCE_PROFILE: {error}"),
+                "set it to restrictive, moderate or permissive, or unset it",
+            )
+        })?;
+        layers.push((Origin::Environment, Layer { profile: Some(profile), ..Layer::default() }));
+    }
+    Ok(layers)
+}
+
+fn unreadable(path: &Path, why: &str) -> ServiceError {
+    ServiceError::new(
+        ErrorCode::BadPolicy,
+        format!("cannot read the policy {}: {why}", path.display()),
+        "name a readable TOML or JSON file",
+    )
+}
+
+fn bad_merge(error: ringfence_policy::MergeError) -> ServiceError {
+    ServiceError::new(ErrorCode::BadPolicy, error.to_string(), "correct it; `ringfence run --help` has examples")
+}
+
+fn untrusted(project: &ProjectFile, loosened: &[Loosening]) -> ServiceError {
+    let list: Vec<String> =
+        loosened.iter().map(|loosening| format!("{} ({})", loosening.clause, loosening.detail)).collect();
+    ServiceError::new(
+        ErrorCode::Untrusted,
+        format!("{} would loosen the policy and is not trusted: {}", project.path.display(), list.join(", ")),
+        format!("read the file, then run `ringfence trust {}`", project.path.display()),
+    )
+}

@@ -1,0 +1,63 @@
+//! The one error type of the services: a stable code for programs, a sentence and a next step for people.
+
+use std::io;
+use std::path::Path;
+
+use ringfence_sandbox::Refusal;
+use serde::Serialize;
+
+/// What kind of failure it was. The names are stable: programs match on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorCode {
+    /// A policy or config file can't be read or is wrong.
+    BadPolicy,
+    /// A project's file loosens the policy and its user has not trusted it.
+    Untrusted,
+    /// The request itself is wrong.
+    BadRequest,
+    /// This host can't enforce a clause.
+    NotEnforceable,
+    /// A step of making the sandbox failed.
+    SandboxFailed,
+    /// The state directory can't be used.
+    State,
+    CommandNotFound,
+    CommandNotExecutable,
+    BadDirectory,
+}
+
+/// Why a use case was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize)]
+#[error("{message}")]
+pub struct ServiceError {
+    pub code: ErrorCode,
+    pub message: String,
+    /// What to do next.
+    pub hint: String,
+}
+
+impl ServiceError {
+    pub fn new(code: ErrorCode, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hint: hint.into() }
+    }
+
+    pub(crate) fn state(doing: &str, path: &Path, error: &io::Error) -> Self {
+        Self::new(
+            ErrorCode::State,
+            format!("cannot {doing} {}: {error}", path.display()),
+            "make it writable for this user, or set RINGFENCE_STATE_DIR to a directory that is",
+        )
+    }
+}
+
+impl From<Refusal> for ServiceError {
+    fn from(refusal: Refusal) -> Self {
+        let code = match &refusal {
+            Refusal::NotEnforceable { .. } => ErrorCode::NotEnforceable,
+            Refusal::BadRequest { .. } => ErrorCode::BadRequest,
+            Refusal::Failed { .. } => ErrorCode::SandboxFailed,
+        };
+        Self::new(code, refusal.to_string(), refusal.fix())
+    }
+}

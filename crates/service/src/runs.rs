@@ -1,0 +1,108 @@
+//! One command in one sandbox: from what a caller asks to what came of it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use ringfence_sandbox::{End, Host, Native, Outcome, Plan, Provider, Request, Stream};
+
+use crate::config::{PolicySpec, load_policy};
+use crate::denial_log::record_denials;
+use crate::error::{ErrorCode, ServiceError};
+use crate::not_started::explain_not_started;
+use crate::places::Places;
+
+/// What a caller asks for.
+#[derive(Clone, Debug)]
+pub struct RunSpec {
+    pub policy: PolicySpec,
+    pub argv: Vec<OsString>,
+    /// A directory inside.
+    pub directory: Option<PathBuf>,
+    pub stream: Stream,
+    pub trace: bool,
+    pub strict: bool,
+}
+
+/// A run that is decided and not yet begun.
+#[derive(Debug)]
+pub struct PreparedRun {
+    places: Places,
+    request: Request,
+    plan: Plan,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct RunReport {
+    pub exit_code: i32,
+    pub outcome: Outcome,
+    /// Why the command itself could not be started, if that is how it ended.
+    pub not_started: Option<ServiceError>,
+}
+
+impl PreparedRun {
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// What this host can't enforce and the caller did not ask for: to be said before the run.
+    pub fn warnings(&self) -> &[String] {
+        &self.plan.receipt.warnings
+    }
+
+    /// Make the sandbox, run the command to its end, and write down what was denied.
+    pub fn run(self) -> Result<RunReport, ServiceError> {
+        let Self { places, request, plan } = self;
+        if plan.workspace.is_some() {
+            places.state.ensure()?;
+        }
+        let directory = plan.directory.clone();
+        let mut outcome = Native.run(&request, plan)?;
+        let exit_code = outcome.exit_code();
+        if !outcome.denials.is_empty()
+            && let Err(error) = record_denials(&places, &request.argv, exit_code, &outcome.denials)
+        {
+            outcome.notes.push(format!("the denials are not in `ringfence denials`: {error}"));
+        }
+        let not_started = match outcome.end {
+            End::NotStarted { stage, errno } => {
+                Some(explain_not_started(&places, &request.argv, &directory, stage, errno))
+            }
+            _ => None,
+        };
+        Ok(RunReport { exit_code, outcome, not_started })
+    }
+}
+
+/// Decide everything about a run and do nothing.
+pub fn prepare(places: Places, spec: RunSpec) -> Result<PreparedRun, ServiceError> {
+    if spec.argv.first().is_none_or(|command| command.is_empty()) {
+        return Err(ServiceError::new(
+            ErrorCode::BadRequest,
+            "there is no command to run",
+            "name it after `--`: ringfence run -- COMMAND",
+        ));
+    }
+    let request = Request {
+        policy: load_policy(&places, spec.policy)?,
+        argv: spec.argv,
+        directory: spec.directory,
+        stream: spec.stream,
+        trace: spec.trace,
+        strict: spec.strict,
+        state: places.state.path().to_path_buf(),
+    };
+    let host = Host::look(&request)?;
+    let plan = Native.plan(&request, &host)?;
+    Ok(PreparedRun { places, request, plan })
+}
+
+/// Run a command in a fresh sandbox.
+pub fn run(places: Places, spec: RunSpec) -> Result<RunReport, ServiceError> {
+    prepare(places, spec)?.run()
+}
+
+/// The plan for a run, with nothing run.
+pub fn explain(places: Places, spec: RunSpec) -> Result<Plan, ServiceError> {
+    Ok(prepare(places, spec)?.plan)
+}
