@@ -18,7 +18,7 @@ use ringfence_linux::{
 };
 use rustix::fs::{CWD, FileType, Mode, mkdir, mknodat, symlink};
 use rustix::io::Errno;
-use rustix::mount::{UnmountFlags, mount_bind, unmount};
+use rustix::mount::mount_bind;
 use rustix::process::chdir;
 
 /// As in the provider: `/` of the host as far as it is the system's.
@@ -31,16 +31,18 @@ const LINKS: &[(&str, &str)] = &[
     ("/proc/self/fd/1", "dev/stdout"),
     ("/proc/self/fd/2", "dev/stderr"),
 ];
+const ETC: &[(&str, &str)] =
+    &[("../empty/passwd", "etc/passwd"), ("../empty/group", "etc/group"), ("../empty/hosts", "etc/hosts")];
 const MASKED_DIRS: &[&str] = &["proc/acpi", "proc/asound", "proc/scsi"];
 const MASKED_FILES: &[&str] =
     &["proc/kcore", "proc/keys", "proc/latency_stats", "proc/timer_list", "proc/timer_stats", "proc/sched_debug"];
 const READ_ONLY: &[&str] = &["proc/bus", "proc/fs", "proc/irq", "proc/sys", "proc/sysrq-trigger"];
 /// Directories of the private layer: name on the stage, mode, place.
 const PRIVATE: &[(&str, u32, &str)] = &[
-    (".stage/run", 0o755, "run"),
-    (".stage/workspace", 0o700, "workspace"),
-    (".stage/tmp", 0o1777, "var/tmp"),
-    (".stage/home", 0o700, "home/sandbox"),
+    ("../run", 0o755, "run"),
+    ("../workspace", 0o700, "workspace"),
+    ("../tmp", 0o1777, "var/tmp"),
+    ("../home", 0o700, "home/sandbox"),
 ];
 const MIB: u64 = 1 << 20;
 const INSIDE: u32 = 1000;
@@ -124,15 +126,20 @@ fn become_program(argv: &[CString]) -> io::Result<i32> {
     match exec(argv, &environment, &path)? {}
 }
 
+/// The stage is on `/tmp` and the root in it, so that letting go of the old root takes the stage away as well.
 fn build_root((user, group): (u32, u32)) -> io::Result<()> {
     rustix::process::umask(Mode::empty());
     make_private()?;
-    mount_tmpfs(Path::new("/tmp"), Some(4 * MIB), 16_384, 0o755)?;
+    mount_tmpfs(Path::new("/tmp"), Some(256 * MIB), 65_536, 0o700)?;
     chdir("/tmp")?;
-    place_system()?;
-    make_dir(".stage", 0o700)?;
-    mount_tmpfs(Path::new(".stage"), Some(256 * MIB), 65_536, 0o700)?;
     place_empty(user, group)?;
+    make_dir("root", 0o755)?;
+    mount_tmpfs(Path::new("root"), Some(4 * MIB), 16_384, 0o755)?;
+    chdir("root")?;
+    place_system()?;
+    for (name, target) in ETC {
+        if_there(mount_bind(*name, *target))?;
+    }
     place_devices()?;
     for (target, mode) in [("dev/shm", 0o1777), ("tmp", 0o1777)] {
         make_dir(target, 0o755)?;
@@ -146,10 +153,8 @@ fn build_root((user, group): (u32, u32)) -> io::Result<()> {
         make_dir(target, 0o755)?;
         mount_bind(*layer, *target)?;
     }
-    unmount(".stage", UnmountFlags::DETACH)?;
-    std::fs::remove_dir(".stage")?;
-    restrict_mount(Path::new("/tmp"), MountFlags::READ_ONLY)?;
-    pivot_into(Path::new("/tmp"))
+    restrict_mount(Path::new("."), MountFlags::READ_ONLY)?;
+    pivot_into(Path::new("."))
 }
 
 fn place_system() -> io::Result<()> {
@@ -172,25 +177,14 @@ fn place_system() -> io::Result<()> {
 
 /// What masked paths show, and the three files of `/etc`: one read-only mount, whose binds have its attributes.
 fn place_empty(user: u32, group: u32) -> io::Result<()> {
-    make_dir(".stage/empty", 0o755)?;
-    make_dir(".stage/empty/dir", 0o555)?;
-    make_file(".stage/empty/file", 0o444)?;
-    let files = [
-        (".stage/empty/passwd", "etc/passwd", format!("sandbox:x:{user}:{group}::/home/sandbox:/bin/sh\n")),
-        (".stage/empty/group", "etc/group", format!("sandbox:x:{group}:\n")),
-        (".stage/empty/hosts", "etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost sandbox\n".into()),
-    ];
-    for (name, _, text) in &files {
-        std::fs::write(name, text)?;
-    }
-    let empty = Path::new(".stage/empty");
-    let tree = clone_tree(empty)?;
-    restrict_tree(tree.as_fd(), NO_EXEC)?;
-    attach(tree.as_fd(), empty)?;
-    for (name, target, _) in &files {
-        if_there(mount_bind(*name, *target))?;
-    }
-    Ok(())
+    make_dir("empty", 0o755)?;
+    make_dir("empty/dir", 0o555)?;
+    make_file("empty/file", 0o444)?;
+    std::fs::write("empty/passwd", format!("sandbox:x:{user}:{group}::/home/sandbox:/bin/sh\n"))?;
+    std::fs::write("empty/group", format!("sandbox:x:{group}:\n"))?;
+    std::fs::write("empty/hosts", "127.0.0.1 localhost sandbox\n::1 localhost sandbox\n")?;
+    mount_bind("empty", "empty")?;
+    restrict_mount(Path::new("empty"), NO_EXEC)
 }
 
 fn place_devices() -> io::Result<()> {
@@ -213,10 +207,10 @@ fn place_proc() -> io::Result<()> {
     make_dir("proc", 0o755)?;
     mount_proc(Path::new("proc"))?;
     for path in MASKED_DIRS {
-        if_there(mount_bind(".stage/empty/dir", *path))?;
+        if_there(mount_bind("../empty/dir", *path))?;
     }
     for path in MASKED_FILES {
-        if_there(mount_bind(".stage/empty/file", *path))?;
+        if_there(mount_bind("../empty/file", *path))?;
     }
     for path in READ_ONLY {
         if if_there(mount_bind(*path, *path))? {

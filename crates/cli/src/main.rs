@@ -1,1 +1,48 @@
-fn main() {}
+//! The `ringfence` command: parse, call one service function, print.
+//!
+//! `ringfence run` is on the path of starting every command, so its parser is built alone, without the other verbs.
+
+mod args;
+mod failure;
+mod json;
+mod output;
+mod resolve;
+mod verbs;
+
+use std::ffi::OsString;
+use std::process::exit;
+
+use clap::{Args, Command, CommandFactory, FromArgMatches, Subcommand};
+
+use args::{Cli, RunArgs, Verb};
+use failure::Failure;
+
+fn main() {
+    let argv: Vec<OsString> = std::env::args_os().collect();
+    let done = if argv.get(1).is_some_and(|verb| verb == "run") { run_only(argv) } else { any_verb(argv) };
+    exit(done.unwrap_or_else(|failure| failure.report()))
+}
+
+fn run_only(mut argv: Vec<OsString>) -> Result<i32, Failure> {
+    argv.remove(0);
+    let mut command = args::described_run(RunArgs::augment_args(Command::new("run").bin_name("ringfence run")));
+    let matches = command.try_get_matches_from_mut(argv).map_err(|error| Failure::usage(error, "ringfence run"))?;
+    let run = RunArgs::from_arg_matches(&matches).map_err(|error| Failure::usage(error, "ringfence run"))?;
+    verbs::run::run(run)
+}
+
+fn any_verb(argv: Vec<OsString>) -> Result<i32, Failure> {
+    let verb = argv.get(1).and_then(|verb| verb.to_str()).filter(|verb| Verb::has_subcommand(verb));
+    let help = verb.map_or("ringfence".to_owned(), |verb| format!("ringfence {verb}"));
+    let usage = |error| Failure::usage(error, &help);
+    let matches = Cli::command().try_get_matches_from(argv).map_err(usage)?;
+    match Cli::from_arg_matches(&matches).map_err(usage)?.verb {
+        Verb::Run(run) => verbs::run::run(*run),
+        Verb::Policy(policy) => verbs::policy::policy(policy),
+        Verb::Trust(trust) => verbs::trust::trust(trust),
+        Verb::Denials(denials) => verbs::denials::denials(denials),
+        Verb::Doctor(doctor) => verbs::doctor::doctor(doctor),
+        Verb::Completions(completions) => verbs::completions::completions(completions),
+        Verb::Man(man) => verbs::man::man(man),
+    }
+}

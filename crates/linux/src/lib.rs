@@ -30,8 +30,8 @@ pub use mount::{
 };
 pub use namespaces::{Fork, Namespaces, fork, fork_into, unshare_cgroup, unshare_user};
 pub use process::{
-    Exited, become_user, exec, exit_now, kill_all, kill_group, kill_process, reap,
-    scrub_environment, set_die_with_parent, set_dumpable, set_hostname, set_limit, start_session, thread_count,
+    Exited, become_user, environment_names, exec, exit_now, kill_all, kill_group, kill_process, reap,
+    scrub_environment, set_die_with_parent, set_dumpable, set_hostname, set_limit, start_session, start_time, thread_count,
     wait_for,
 };
 pub use pty::{Pty, make_controlling, open_pty, window_size};

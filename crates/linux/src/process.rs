@@ -1,8 +1,9 @@
 //! One process: identity, limits, ending, and becoming another program.
 
 use std::convert::Infallible;
-use std::ffi::{CString, OsStr};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
@@ -75,6 +76,36 @@ pub fn scrub_environment() {
         }
         *environ = std::ptr::null_mut();
     }
+}
+
+/// The names of this process's variables. Their values are not copied: they may be secrets, and freed memory keeps them.
+pub fn environment_names() -> Vec<OsString> {
+    unsafe extern "C" {
+        static environ: *const *const libc::c_char;
+    }
+    let mut names = Vec::new();
+    // SAFETY: single-threaded by the rule for forks, so that nothing changes the list while it is read; it is a
+    // null-terminated array of C strings.
+    unsafe {
+        let mut entry = environ;
+        while !entry.is_null() && !(*entry).is_null() {
+            let text = CStr::from_ptr(*entry).to_bytes();
+            if let Some(end) = text.iter().position(|&byte| byte == b'=') {
+                names.push(OsStr::from_bytes(&text[..end]).to_owned());
+            }
+            entry = entry.add(1);
+        }
+    }
+    names
+}
+
+/// When a process started, in clock ticks since boot; with its pid this tells it from a later one. `None`: no such
+/// process.
+pub fn start_time(pid: u32) -> Option<u64> {
+    // Field 22 of its stat, counted after the name, which is in brackets and may hold anything.
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let after_name = stat.iter().rposition(|&byte| byte == b')')? + 2;
+    std::str::from_utf8(stat.get(after_name..)?).ok()?.split(' ').nth(19)?.parse().ok()
 }
 
 /// How a process ended.
@@ -194,4 +225,22 @@ pub fn exec(argv: &[CString], environment: &[CString], path: &OsStr) -> io::Resu
         }
     }
     Err(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_a_start_time_and_a_dead_one_has_not() {
+        assert!(start_time(std::process::id()).is_some());
+        assert_eq!(start_time(u32::MAX), None);
+    }
+
+    #[test]
+    fn names_of_variables_come_without_their_values() {
+        let names = environment_names();
+        assert!(names.iter().any(|name| name == "PATH"));
+        assert!(names.iter().all(|name| !name.as_bytes().contains(&b'=')));
+    }
 }

@@ -9,7 +9,6 @@ use crate::refusal::Refusal;
 /// Fill in the receipt, or refuse a clause that this host can't hold.
 pub(crate) fn describe(mut plan: Plan, policy: &Policy, host: &Host, strict: bool) -> Result<Plan, Refusal> {
     let count = |wanted: fn(&Mount) -> bool| plan.mounts.iter().filter(|mount| wanted(mount)).count();
-    let overlays = count(|mount| matches!(mount, Mount::Overlay { .. }));
     let hidden = count(|mount| matches!(mount, Mount::Hide { .. }));
     let mut receipt = plan.receipt.clone();
     let shown = match policy.filesystem.host {
@@ -24,8 +23,12 @@ pub(crate) fn describe(mut plan: Plan, policy: &Policy, host: &Host, strict: boo
     if policy.filesystem.toolchains {
         receipt.enforced(
             Clause::FilesystemToolchains,
-            format!("{overlays} shown"),
-            "overlay, writes to a throwaway layer",
+            format!("{} shown", host.toolchains.len()),
+            if host.overlay {
+                "overlay, writes to a throwaway layer"
+            } else {
+                "read-only binds: a throwaway layer needs kernel 6.6"
+            },
         );
     }
     let workspace = match &plan.workspace {

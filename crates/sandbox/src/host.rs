@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use ringfence_linux::{Hierarchy, landlock_abi};
+use ringfence_linux::{Hierarchy, environment_names, landlock_abi};
 use ringfence_policy::{HostFiles, Policy, ToolchainDir, Workspace, secrets, toolchains_for_path};
 
 use crate::refusal::Refusal;
@@ -75,6 +75,9 @@ pub struct Host {
     pub cgroups: Hierarchy,
     pub landlock: i32,
     pub open_files_hard: u64,
+    pub home_exists: bool,
+    /// An overlay can keep its writes in a tmpfs of an ordinary user.
+    pub overlay: bool,
 }
 
 /// System directories: programs, libraries and their settings, nothing of a user's.
@@ -130,12 +133,21 @@ impl Host {
             open_files_hard: rustix::process::getrlimit(rustix::process::Resource::Nofile)
                 .maximum
                 .unwrap_or(u64::MAX),
+            home_exists: home.is_dir(),
+            overlay: kernel_release() >= (6, 6),
             user,
             home,
             current,
             workspace,
         })
     }
+}
+
+/// (6, 6) of "6.6.1-generic". tmpfs has the attributes that an overlay's upper layer needs since then.
+fn kernel_release() -> (u32, u32) {
+    let name = rustix::system::uname();
+    let mut numbers = name.release().to_str().unwrap_or_default().split(['.', '-']).map(|part| part.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 /// Name and home of a uid, from the passwd file: a static program asks no name service.
@@ -212,9 +224,11 @@ fn outer_ids(uid: u32) -> Result<OuterIds, Refusal> {
 }
 
 fn passed_environment(policy: &Policy) -> BTreeMap<String, String> {
-    std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| policy.environment.passes(name))
+    environment_names()
+        .into_iter()
+        .filter_map(|name| name.into_string().ok())
+        .filter(|name| policy.environment.passes(name))
+        .filter_map(|name| std::env::var(&name).ok().map(|value| (name, value)))
         .collect()
 }
 

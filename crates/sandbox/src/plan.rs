@@ -250,13 +250,17 @@ fn plan_mounts(policy: &Policy, host: &Host, ids: &Ids, workspace: Option<&Plann
     mounts.push(Mount::Private { target: path("/var/tmp"), mode: 0o1777 });
     mounts.push(Mount::Private { target: path("/run"), mode: 0o755 });
     mounts.push(Mount::Proc { target: path("/proc") });
-    if filesystem.host == HostFiles::All && host.home.is_dir() {
+    if filesystem.host == HostFiles::All && host.overlay && host.home_exists {
         mounts.push(Mount::Overlay { source: host.home.clone(), target: ids.home.clone(), own_ids: true });
     } else {
         mounts.push(Mount::Private { target: ids.home.clone(), mode: 0o700 });
         for toolchain in &host.toolchains {
             let target = toolchain.path.clone();
-            mounts.push(Mount::Overlay { source: target.clone(), target, own_ids: true });
+            mounts.push(if host.overlay {
+                Mount::Overlay { source: target.clone(), target, own_ids: true }
+            } else {
+                bind(&toolchain.path, &target, Access::Read, true)
+            });
         }
     }
     if filesystem.host == HostFiles::System {
@@ -354,3 +358,7 @@ fn group(ids: &Ids) -> String {
 fn hosts(hostname: &str) -> String {
     format!("127.0.0.1 localhost {hostname}\n::1 localhost ip6-localhost {hostname}\n")
 }
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -25,7 +25,7 @@ impl Scene {
     /// If the temp directory can't be written.
     #[must_use]
     pub fn new(identity: Identity) -> Self {
-        let root = tempfile::Builder::new().prefix("rftest-").tempdir().expect("make a temp directory");
+        let root = tempfile::Builder::new().prefix("rftest-").tempdir_in(base()).expect("make a scene");
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).expect("chmod the scene");
         identity.own(root.path());
         let scene = Self { identity, token: unique_token(), root };
@@ -118,6 +118,19 @@ impl Scene {
             .unwrap_or_else(|error| panic!("symlink {}: {error}", path.display()));
         self.identity.own(&path);
     }
+}
+
+/// Where scenes are made: among home directories if that can be. A sandbox has a `/tmp` and `/var/tmp` of its own,
+/// so a scene there would be out of its sight whatever the policy says.
+fn base() -> PathBuf {
+    if let Some(dir) = std::env::var_os("RINGFENCE_TEST_DIR") {
+        return dir.into();
+    }
+    let homes = Path::new("/home");
+    if rustix::process::geteuid().is_root() && homes.is_dir() {
+        return homes.to_owned();
+    }
+    std::env::var_os("HOME").map_or_else(std::env::temp_dir, PathBuf::from)
 }
 
 /// Unique on this machine and while it is up: the process, a counter and the clock.

@@ -40,7 +40,6 @@ const MASKED: &[&str] = &[
     "/proc/latency_stats",
     "/proc/timer_list",
     "/proc/sched_debug",
-    "/proc/config.gz",
     "/proc/pagetypeinfo",
     "/proc/slabinfo",
     "/proc/vmallocinfo",

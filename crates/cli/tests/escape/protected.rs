@@ -59,7 +59,7 @@ fn absent_names() -> Vec<Row> {
                     }
                     Props::default()
                 })
-                .probe(["create", &path])
+                .probe(["create-deep", &path])
                 .after(|scene| match std::fs::symlink_metadata(scene.path("ws").join(entry.name)) {
                     Err(_) => Ok(()),
                     Ok(_) => Err(format!("{} is there afterwards", entry.name)),

@@ -93,7 +93,7 @@ fn two_sandboxes() -> Row {
             let scene = Scene::new(identity);
             let script = format!(
                 "touch started; until test -e go; do sleep 0.01; done; \
-                 {probe} create .bashrc || {probe} create .claude/x || {probe} create .mcp.json",
+                 {probe} create .bashrc || {probe} create-deep .claude/x || {probe} create .mcp.json",
                 probe = probe()
             );
             let long = in_workspace(&scene).spawn(["bash", "-c", &script]);

@@ -4,9 +4,11 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use super::find::{Controller, Hierarchy};
+use crate::process::start_time;
 
 const PREFIX: &str = "ringfence-";
 const CPU_PERIOD_MICROS: u64 = 100_000;
@@ -53,7 +55,7 @@ pub struct Cgroup {
 impl Cgroup {
     /// Make a group named after this process, with `limits`. What was made is removed if a later step fails.
     pub fn create(hierarchy: &Hierarchy, limits: &CgroupLimits) -> Result<Self, CgroupError> {
-        let name = format!("{PREFIX}{}-{:08x}", std::process::id(), nonce());
+        let name = own_name();
         let mut group = Self { directories: Vec::new(), v2: matches!(hierarchy, Hierarchy::V2 { .. }) };
         match hierarchy {
             Hierarchy::V1(bases) => {
@@ -204,11 +206,19 @@ impl Drop for Cgroup {
     }
 }
 
-/// Differs between two groups of one process.
-fn nonce() -> u32 {
-    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-    let time = std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.subsec_nanos());
-    time.wrapping_add(NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+/// Carries the owner's pid and start time, and a number that differs between two groups of one owner.
+fn own_name() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let pid = std::process::id();
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("{PREFIX}{pid}-{}-{number}", start_time(pid).unwrap_or(0))
+}
+
+/// Does the owner that a group is named after still live? `None`: not one of our names.
+fn owner_lives(name: &str) -> Option<bool> {
+    let mut parts = name.strip_prefix(PREFIX)?.split('-');
+    let (pid, started) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    Some(start_time(pid) == Some(started))
 }
 
 /// Remove the groups of owners that were killed before they could. A group with processes stays: rmdir refuses.
@@ -221,10 +231,7 @@ pub fn sweep(hierarchy: &Hierarchy) {
     for base in bases {
         let Ok(entries) = fs::read_dir(base) else { continue };
         for entry in entries.flatten() {
-            let name = entry.file_name();
-            let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split_once('-'));
-            let Some((pid, _)) = owner else { continue };
-            if pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists() {
+            if entry.file_name().to_str().and_then(owner_lives) == Some(false) {
                 let _ = fs::remove_dir(entry.path());
             }
         }

@@ -8,6 +8,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use ringfence_linux::start_time;
 use ringfence_policy::protected;
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, fstat, linkat, mkdirat, openat, statat};
 use rustix::io::Errno;
@@ -300,13 +301,6 @@ fn own() -> io::Result<User> {
     Ok(User { pid, started })
 }
 
-/// When a process started, in clock ticks since boot: field 22 of its stat, counted after the name in brackets.
-fn start_time(pid: u32) -> Option<u64> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let after_name = stat.iter().rposition(|&byte| byte == b')')? + 2;
-    std::str::from_utf8(stat.get(after_name..)?).ok()?.split(' ').nth(19)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -327,11 +321,5 @@ mod tests {
         assert_eq!(back.users, record.users);
         assert_eq!(back.placeholders, record.placeholders);
         assert_eq!(back.since, 7);
-    }
-
-    #[test]
-    fn this_process_has_a_start_time_and_a_dead_one_has_not() {
-        assert!(start_time(std::process::id()).is_some());
-        assert_eq!(start_time(u32::MAX), None);
     }
 }

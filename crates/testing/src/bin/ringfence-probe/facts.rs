@@ -27,6 +27,8 @@ pub(crate) fn collect() -> Value {
         "cgroup": read("/proc/self/cgroup").lines().collect::<Vec<_>>(),
         "devices": entries("/dev"),
         "processes": entries("/proc").into_iter().filter(|name| name.bytes().all(|b| b.is_ascii_digit())).count(),
+        "masked_but_readable": masked_but_readable(),
+        "fixed_but_writable": fixed_but_writable(),
         "sizes": sizes(),
         "writable": writable(),
         "cwd": std::env::current_dir().unwrap_or_default(),
@@ -134,6 +136,46 @@ fn sizes() -> Value {
         })
         .collect::<Map<_, _>>()
         .into()
+}
+
+/// The OCI runtime's masked paths that give something away all the same.
+fn masked_but_readable() -> Vec<&'static str> {
+    const MASKED: &[&str] = &[
+        "/proc/acpi",
+        "/proc/asound",
+        "/proc/interrupts",
+        "/proc/kcore",
+        "/proc/keys",
+        "/proc/latency_stats",
+        "/proc/timer_list",
+        "/proc/timer_stats",
+        "/proc/sched_debug",
+        "/proc/scsi",
+        "/sys/firmware",
+        "/sys/devices/virtual/powercap",
+    ];
+    let mut byte = [0u8; 1];
+    let mut shows = |path: &str| {
+        let entries = fs::read_dir(path).map_or(0, Iterator::count);
+        let bytes = fs::File::open(path).and_then(|mut file| std::io::Read::read(&mut file, &mut byte));
+        entries > 0 || bytes.is_ok_and(|bytes| bytes > 0)
+    };
+    MASKED.iter().copied().filter(|path| shows(path)).collect()
+}
+
+/// The OCI runtime's read-only paths that can be written all the same; files are opened, not written.
+fn fixed_but_writable() -> Vec<&'static str> {
+    const FIXED: &[&str] = &[
+        "/proc/bus",
+        "/proc/fs",
+        "/proc/irq",
+        "/proc/sys",
+        "/proc/sys/kernel/core_pattern",
+        "/proc/sys/kernel/hostname",
+        "/proc/sys/net/ipv4/ip_forward",
+        "/proc/sysrq-trigger",
+    ];
+    FIXED.iter().copied().filter(|path| rustix::fs::access(*path, Access::WRITE_OK).is_ok()).collect()
 }
 
 /// Which of the usual directories can be written.

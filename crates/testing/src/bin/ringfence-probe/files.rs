@@ -22,6 +22,7 @@ pub(crate) fn attempt(name: &str, args: &[String]) -> Option<Attempted> {
         "open-write" => open_write(args),
         "may-write" => may_write(args),
         "create" => create(args),
+        "create-deep" => create_deep(args),
         "overwrite-exe" => overwrite_exe(),
         "mkdir" => mkdir(args),
         "rename" => rename(args),
@@ -129,14 +130,19 @@ fn may_write(args: &[String]) -> Attempted {
     Ok(format!("{path} can be written"))
 }
 
-/// `create PATH`: make a new file with content, parents too.
+/// `create PATH`: make a new file with content.
 fn create(args: &[String]) -> Attempted {
     let path = Path::new(word(args, 0)?);
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)?;
-    }
     OpenOptions::new().write(true).create_new(true).open(path)?.write_all(b"pwned\n")?;
     Ok(format!("created {}", path.display()))
+}
+
+/// `create-deep PATH`: make a new file with content, parents too.
+fn create_deep(args: &[String]) -> Attempted {
+    if let Some(parent) = Path::new(word(args, 0)?).parent() {
+        fs::create_dir_all(parent)?;
+    }
+    create(args)
 }
 
 fn mkdir(args: &[String]) -> Attempted {
@@ -282,7 +288,7 @@ fn overwrite_exe() -> Attempted {
     let file = rustix::fs::open("/proc/self/exe", OFlags::PATH, Mode::empty())?;
     rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty())?;
     let script = format!(
-        "if : >>/proc/self/fd/{}; then echo 'escaped: opened the program for writing'; else echo held: sh; exit 1; fi",
+        "if true >>/proc/self/fd/{}; then echo 'escaped: opened the program for writing'; else echo held: sh; exit 1; fi",
         file.as_raw_fd()
     );
     Err(std::process::Command::new("/bin/sh").args(["-c", &script]).exec().into())

@@ -1,0 +1,299 @@
+//! The command line as it is typed. `resolve` turns it into what the services take; nothing else reads these.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, Command, Parser, Subcommand, ValueEnum};
+use ringfence_policy::{Bound, ByteSize, Clause, Cpus, ProfileName, Span};
+
+/// Run commands in a sandbox that proves it is closed.
+#[derive(Debug, Parser)]
+#[command(
+    name = "ringfence",
+    version,
+    propagate_version = true,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = "Examples:\n  ringfence run -- python3 -c 'print(1)'   in this directory, with the moderate profile\n  ringfence denials                        what was blocked, and what would allow it\n  ringfence doctor                         what this host can enforce"
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    #[command(after_help = RUN_HELP)]
+    Run(Box<RunArgs>),
+    Policy(PolicyArgs),
+    Trust(TrustArgs),
+    Denials(DenialsArgs),
+    Doctor(DoctorArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
+}
+
+const RUN_HELP: &str = "\
+Sizes are like 512M or 2G, times like 30s or 1h30m; `none` lifts a limit.
+
+Exit status: the command's own; 128+n if signal n ended it; 124 after --timeout; 125 if the sandbox was refused or
+failed; 126 if the command can't be executed, 127 if it isn't there.
+
+Examples:
+  ringfence run -- cargo build --offline
+  ringfence run --profile restrictive -- python3 script.py < input
+  ringfence run --workspace ~/project --timeout 30s --memory 512M -- make test
+  ringfence run --read /srv/data --env MODE=fast --pass-env TOKEN -- ./report
+  ringfence run --json -- ls | jq .exit_code
+  ringfence run --explain -- true";
+
+/// What derive can't put on a lone parser.
+pub(crate) fn described_run(command: Command) -> Command {
+    command.after_help(RUN_HELP)
+}
+
+/// Run a command in a fresh sandbox.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) policy: PolicyFlags,
+    /// What builds the sandbox: native
+    #[arg(long, value_name = "NAME", default_value = "native", help_heading = "Run")]
+    pub(crate) provider: String,
+    /// Start in this directory of the sandbox
+    #[arg(long, value_name = "DIR", help_heading = "Run")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Give the command a terminal of its own
+    #[arg(short = 't', long = "tty", help_heading = "Run")]
+    pub(crate) terminal: bool,
+    /// Print one JSON object: exit code, output, usage, denials, receipt
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+    /// A default limit that this host can't enforce is an error
+    #[arg(long, help_heading = "Run")]
+    pub(crate) strict: bool,
+    /// Write what was enforced, and how, as JSON; `-` is stderr
+    #[arg(long, value_name = "FILE|-", help_heading = "Output")]
+    pub(crate) receipt: Option<PathBuf>,
+    /// Print the plan and run nothing
+    #[arg(long, help_heading = "Output")]
+    pub(crate) explain: bool,
+    /// Report every refused file access
+    #[arg(long, help_heading = "Run")]
+    pub(crate) trace: bool,
+    /// The command and its arguments
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// The flags that say what a sandbox may do, shared by `run` and `policy show`.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyFlags {
+    /// The policy to start from: restrictive, moderate (the default) or permissive
+    #[arg(long, value_name = "NAME", help_heading = "Policy")]
+    pub(crate) profile: Option<ProfileName>,
+    /// A policy file, TOML or JSON
+    #[arg(long = "policy", value_name = "FILE", help_heading = "Policy")]
+    pub(crate) policy_file: Option<PathBuf>,
+    /// The directory that the command may write; `private`: an empty one, gone at the end
+    #[arg(long, value_name = "DIR", help_heading = "Files")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// Show a host path, read-only
+    #[arg(long, value_name = "PATH", help_heading = "Files")]
+    pub(crate) read: Vec<PathBuf>,
+    /// Show a host path, writable
+    #[arg(long, value_name = "PATH", help_heading = "Files")]
+    pub(crate) write: Vec<PathBuf>,
+    /// Show a host path as empty, whatever else would show it
+    #[arg(long, value_name = "PATH", help_heading = "Files")]
+    pub(crate) hide: Vec<PathBuf>,
+    /// Let the command change a protected name of the workspace: .git/hooks
+    #[arg(long, value_name = "NAME", help_heading = "Files")]
+    pub(crate) unprotect: Vec<String>,
+    /// Set a variable
+    #[arg(long, value_name = "K=V", help_heading = "Environment")]
+    pub(crate) env: Vec<String>,
+    /// Pass a variable of yours; a trailing `*` matches a prefix
+    #[arg(long, value_name = "NAME", help_heading = "Environment")]
+    pub(crate) pass_env: Vec<String>,
+    /// What may be reached: off, allow or open
+    #[arg(long, value_name = "MODE", help_heading = "Network and system calls")]
+    pub(crate) network: Option<NetworkChoice>,
+    /// Open a system call
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Network and system calls")]
+    pub(crate) allow_syscall: Vec<String>,
+    /// Close a system call
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Network and system calls")]
+    pub(crate) deny_syscall: Vec<String>,
+    /// End the command after this time
+    #[arg(long, value_name = "TIME", value_parser = bound::<Span>, help_heading = "Limits")]
+    pub(crate) timeout: Option<Bound<Span>>,
+    /// Processors' worth of time: 1.5
+    #[arg(long, value_name = "N", value_parser = cpus, help_heading = "Limits")]
+    pub(crate) cpus: Option<Bound<Cpus>>,
+    /// Memory
+    #[arg(long, value_name = "SIZE", value_parser = bound::<ByteSize>, help_heading = "Limits")]
+    pub(crate) memory: Option<Bound<ByteSize>>,
+    /// Processes and threads at one time
+    #[arg(long, value_name = "N", value_parser = count, help_heading = "Limits")]
+    pub(crate) pids: Option<Bound<u32>>,
+    /// Bytes written to private layers
+    #[arg(long, value_name = "SIZE", value_parser = bound::<ByteSize>, help_heading = "Limits")]
+    pub(crate) disk: Option<Bound<ByteSize>>,
+    /// File descriptors of each process
+    #[arg(long, value_name = "N", value_parser = count, help_heading = "Limits")]
+    pub(crate) open_files: Option<Bound<u32>>,
+    /// Captured bytes, each of stdout and stderr (with --json)
+    #[arg(long, value_name = "SIZE", value_parser = bound::<ByteSize>, help_heading = "Limits")]
+    pub(crate) output_limit: Option<Bound<ByteSize>>,
+    /// Give up a clause: network, syscalls, limits.memory …
+    #[arg(long, value_name = "CLAUSE", value_parser = Clause::parse_waivable, help_heading = "Policy")]
+    pub(crate) waive: Vec<Clause>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum NetworkChoice {
+    Off,
+    Allow,
+    Open,
+}
+
+/// Show, check and describe policies.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ringfence policy show\n  ringfence policy check ringfence.toml\n  ringfence policy schema > policy.schema.json"
+)]
+pub(crate) struct PolicyArgs {
+    #[command(subcommand)]
+    pub(crate) verb: PolicyVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyVerb {
+    /// The policy that a run here would have, and where each clause comes from
+    #[command(
+        after_help = "Examples:\n  ringfence policy show --profile restrictive\n  ringfence policy show --memory 1G --json"
+    )]
+    Show(Box<PolicyShowArgs>),
+    /// The JSON Schema of a policy file
+    #[command(after_help = "Example:\n  ringfence policy schema > policy.schema.json")]
+    Schema,
+    /// Is this file a policy?
+    #[command(after_help = "Example:\n  ringfence policy check ringfence.toml")]
+    Check {
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PolicyShowArgs {
+    #[command(flatten)]
+    pub(crate) policy: PolicyFlags,
+    /// Print JSON
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+}
+
+/// Let a project's ringfence.toml loosen the policy, as it is now.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A project's file may only tighten until you trust it. Trust holds for its exact content: a changed file has to be trusted again.\n\nExamples:\n  ringfence trust                  the file of this project\n  ringfence trust ../ringfence.toml\n  ringfence trust --list\n  ringfence trust --revoke"
+)]
+pub(crate) struct TrustArgs {
+    /// The file; else the project's own
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Show what is trusted
+    #[arg(long, conflicts_with_all = ["file", "revoke"])]
+    pub(crate) list: bool,
+    /// Take trust back
+    #[arg(long)]
+    pub(crate) revoke: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What sandboxes blocked lately, and what would allow it.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The newest run comes first, and number 1 is its first denial.\n\nExamples:\n  ringfence denials --last\n  ringfence denials --allow 1                  for every run of yours\n  ringfence denials --allow 2 --for project    in this project's ringfence.toml"
+)]
+pub(crate) struct DenialsArgs {
+    /// Only those of the last run that had any
+    #[arg(long)]
+    pub(crate) last: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write the rule that allows this one
+    #[arg(long, value_name = "N", conflicts_with_all = ["last", "json"])]
+    pub(crate) allow: Option<usize>,
+    /// Where the rule goes
+    #[arg(long = "for", value_name = "WHOSE", default_value = "user", requires = "allow")]
+    pub(crate) scope: Scope,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Scope {
+    /// This project's ringfence.toml
+    Project,
+    /// Your own config file
+    User,
+}
+
+/// What this host can enforce, and the fix for each gap.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit status: 0 if the restrictive profile can be enforced whole, else 1.\n\nExamples:\n  ringfence doctor\n  ringfence doctor --json"
+)]
+pub(crate) struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Print a script that completes this command in your shell.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ringfence completions bash > ~/.local/share/bash-completion/completions/ringfence\n  ringfence completions fish > ~/.config/fish/completions/ringfence.fish"
+)]
+pub(crate) struct CompletionsArgs {
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: Shell,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+/// Write the man pages into a directory.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  ringfence man ~/.local/share/man/man1")]
+pub(crate) struct ManArgs {
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+}
+
+fn bound<T>(text: &str) -> Result<Bound<T>, T::Err>
+where
+    T: std::str::FromStr,
+{
+    if text == "none" { Ok(Bound::Unlimited) } else { text.parse().map(Bound::At) }
+}
+
+fn cpus(text: &str) -> Result<Bound<Cpus>, String> {
+    bound::<f64>(text)
+        .map(|bound| bound.map(Cpus))
+        .map_err(|_| "write a number like 1.5, or none".to_owned())
+}
+
+fn count(text: &str) -> Result<Bound<u32>, String> {
+    bound::<u32>(text).map_err(|_| format!("write a whole number up to {}, or none", u32::MAX))
+}

@@ -1,0 +1,119 @@
+//! The object that `run --json` prints.
+
+use ringfence_sandbox::{Denial, End, Exited, Receipt};
+use ringfence_service::{RunReport, ServiceError};
+use serde::Serialize;
+
+#[derive(Debug, Serialize)]
+pub(crate) struct RunObject {
+    exit_code: i32,
+    signal: Option<i32>,
+    timed_out: bool,
+    stdout: String,
+    /// Only where stdout is not UTF-8, and `stdout` has replacement characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stdout_base64: Option<String>,
+    stderr: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stderr_base64: Option<String>,
+    truncated: bool,
+    duration_ms: u64,
+    usage: UsageObject,
+    denials: Vec<Denial>,
+    notes: Vec<String>,
+    /// Why the command itself could not be started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ServiceError>,
+    receipt: Receipt,
+}
+
+#[derive(Debug, Serialize)]
+struct UsageObject {
+    cpu_ms: u64,
+    max_memory_bytes: u64,
+    processes: u64,
+}
+
+impl From<RunReport> for RunObject {
+    fn from(report: RunReport) -> Self {
+        let RunReport { exit_code, outcome, not_started } = report;
+        let signal = match outcome.end {
+            End::Exited(Exited::Signal(signal)) | End::Interrupted(signal) => Some(signal),
+            _ => None,
+        };
+        let (stdout, stdout_base64) = text(outcome.captured.stdout);
+        let (stderr, stderr_base64) = text(outcome.captured.stderr);
+        Self {
+            exit_code,
+            signal,
+            timed_out: outcome.end == End::TimedOut,
+            stdout,
+            stdout_base64,
+            stderr,
+            stderr_base64,
+            truncated: outcome.captured.truncated,
+            duration_ms: outcome.duration.as_millis() as u64,
+            usage: UsageObject {
+                cpu_ms: outcome.usage.cpu.as_millis() as u64,
+                max_memory_bytes: outcome.usage.max_memory,
+                processes: outcome.usage.processes,
+            },
+            denials: outcome.denials,
+            notes: outcome.notes,
+            error: not_started,
+            receipt: outcome.receipt,
+        }
+    }
+}
+
+/// The bytes as text, and as base64 where text would lose some.
+fn text(bytes: Vec<u8>) -> (String, Option<String>) {
+    match String::from_utf8(bytes) {
+        Ok(text) => (text, None),
+        Err(error) => {
+            let bytes = error.into_bytes();
+            (String::from_utf8_lossy(&bytes).into_owned(), Some(base64(&bytes)))
+        }
+    }
+}
+
+/// RFC 4648, with padding.
+fn base64(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let group = chunk.iter().fold(0u32, |group, byte| group << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for place in 0..4 {
+            let index = (group >> (18 - 6 * place)) & 63;
+            text.push(if place > chunk.len() { '=' } else { char::from(ALPHABET[index as usize]) });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_of_the_rfc() {
+        for (plain, coded) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("fooba", "Zm9vYmE="),
+            ("foobar", "Zm9vYmFy"),
+        ] {
+            assert_eq!(base64(plain.as_bytes()), coded);
+        }
+        assert_eq!(base64(&[0xff, 0xfe, 0xfd]), "//79");
+    }
+
+    #[test]
+    fn only_what_is_not_text_is_coded() {
+        assert_eq!(text(b"abc".to_vec()), ("abc".into(), None));
+        assert_eq!(text(vec![b'a', 0xff]), ("a\u{fffd}".into(), Some("Yf8=".into())));
+    }
+}

@@ -1,0 +1,9 @@
+//! One file a verb: call the service, print what came back, give the exit status.
+
+pub(crate) mod completions;
+pub(crate) mod denials;
+pub(crate) mod doctor;
+pub(crate) mod man;
+pub(crate) mod policy;
+pub(crate) mod run;
+pub(crate) mod trust;

@@ -1,0 +1,38 @@
+//! `ringfence policy show`, `check` and `schema`
+
+use ringfence_service::{Places, check_policy_file, load_policy};
+
+use crate::args::{PolicyArgs, PolicyShowArgs, PolicyVerb};
+use crate::failure::Failure;
+use crate::output::{self, printable};
+use crate::resolve;
+
+pub(crate) fn policy(args: PolicyArgs) -> Result<i32, Failure> {
+    match args.verb {
+        PolicyVerb::Show(args) => show(*args),
+        PolicyVerb::Schema => {
+            let schema = serde_json::to_string_pretty(&ringfence_policy::json_schema());
+            output::line(schema.map_err(|error| Failure::new(error.to_string(), "report this as a bug"))?);
+            Ok(0)
+        }
+        PolicyVerb::Check { file } => {
+            check_policy_file(&Places::from_env()?, &file)?;
+            output::line(format!("{}: good", printable(&file.to_string_lossy())));
+            Ok(0)
+        }
+    }
+}
+
+fn show(args: PolicyShowArgs) -> Result<i32, Failure> {
+    let json = args.json;
+    let merged = resolve::policy(args.policy)
+        .and_then(|spec| Ok(load_policy(&Places::from_env()?, spec)?))
+        .map_err(|failure| failure.as_json(json))?;
+    if json {
+        output::json(&merged.to_json());
+    } else {
+        let rows = merged.rows().into_iter().map(|row| [row.clause, row.value, row.origin]);
+        output::table(["clause", "value", "from"], rows);
+    }
+    Ok(0)
+}

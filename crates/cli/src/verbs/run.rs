@@ -1,0 +1,168 @@
+//! `ringfence run`
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+
+use ringfence_sandbox::{Denial, Mount, Plan, Receipt, Status};
+use ringfence_service::{Places, RunReport, RunSpec, explain, prepare};
+
+use crate::args::RunArgs;
+use crate::failure::Failure;
+use crate::json::RunObject;
+use crate::output;
+use crate::resolve::{self, ReceiptTo, Telling};
+
+/// How many denials are told one by one.
+const TOLD: usize = 10;
+
+pub(crate) fn run(args: RunArgs) -> Result<i32, Failure> {
+    let json = args.json;
+    let (spec, telling) = resolve::run(args).map_err(|failure| failure.as_json(json))?;
+    let done = if telling.explain { print_plan(spec, json) } else { carry_out(spec, telling) };
+    done.map_err(|failure| failure.as_json(json))
+}
+
+fn carry_out(spec: RunSpec, telling: Telling) -> Result<i32, Failure> {
+    // Opened before the command can put a link in its place, and before anything runs in vain.
+    let receipt = telling.receipt.map(ReceiptFile::open).transpose()?;
+    let prepared = prepare(Places::from_env()?, spec)?;
+    for warning in prepared.warnings() {
+        output::warning(warning);
+    }
+    let report = prepared.run()?;
+    if let Some(receipt) = receipt {
+        receipt.write(&report.outcome.receipt)?;
+    }
+    let code = report.exit_code;
+    if telling.json {
+        if let Some(error) = &report.not_started {
+            output::error(error);
+        }
+        output::json(&RunObject::from(report));
+    } else {
+        tell(&report);
+    }
+    Ok(code)
+}
+
+fn tell(report: &RunReport) {
+    if let Some(error) = &report.not_started {
+        output::error(error);
+    }
+    let denials = &report.outcome.denials;
+    for denial in denials.iter().take(TOLD) {
+        output::denied(&sentence(denial));
+    }
+    if denials.len() > TOLD {
+        output::denied(&format!("and {} more: see `ringfence denials --last`", denials.len() - TOLD));
+    }
+    for note in &report.outcome.notes {
+        output::note(note);
+    }
+}
+
+/// What was blocked and what to do, with how often and how sure.
+fn sentence(denial: &Denial) -> String {
+    let mut text = denial.remedy.clone();
+    if denial.count > 1 {
+        text.push_str(&format!(" ({} times)", denial.count));
+    }
+    if denial.inferred {
+        text.push_str(" (inferred)");
+    }
+    text
+}
+
+enum ReceiptFile {
+    Stderr,
+    File(File, std::path::PathBuf),
+}
+
+impl ReceiptFile {
+    fn open(to: ReceiptTo) -> Result<Self, Failure> {
+        match to {
+            ReceiptTo::Stderr => Ok(Self::Stderr),
+            ReceiptTo::File(path) => {
+                let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+                let file = opened.map_err(|error| cannot_write(&path, &error))?;
+                Ok(Self::File(file, path))
+            }
+        }
+    }
+
+    fn write(self, receipt: &Receipt) -> Result<(), Failure> {
+        let mut text = serde_json::to_string_pretty(receipt)
+            .map_err(|error| Failure::new(format!("the receipt can't be written as JSON: {error}"), "report this"))?;
+        text.push('\n');
+        match self {
+            Self::Stderr => {
+                let _ = std::io::stderr().write_all(text.as_bytes());
+                Ok(())
+            }
+            Self::File(mut file, path) => {
+                // A device or a pipe has no length to set.
+                let _ = file.set_len(0);
+                file.write_all(text.as_bytes()).map_err(|error| cannot_write(&path, &error))
+            }
+        }
+    }
+}
+
+fn cannot_write(path: &std::path::Path, error: &std::io::Error) -> Failure {
+    Failure::new(
+        format!("cannot write the receipt to {}: {error}", path.display()),
+        "name a file that you can write, or `-` for stderr",
+    )
+}
+
+fn print_plan(spec: RunSpec, json: bool) -> Result<i32, Failure> {
+    let plan = explain(Places::from_env()?, spec)?;
+    if json {
+        output::json(&plan);
+        return Ok(0);
+    }
+    for warning in &plan.receipt.warnings {
+        output::warning(warning);
+    }
+    output::table(["clause", "value", "mechanism"], plan.receipt.clauses.iter().map(|line| {
+        let value = match line.status {
+            Status::Enforced => line.value.clone(),
+            Status::Waived => "waived".into(),
+            Status::Unenforced => format!("{} (not enforced)", line.value),
+        };
+        [line.clause.to_string(), value, line.mechanism.clone()]
+    }));
+    output::line("");
+    output::table(["inside", "what", "from"], plan.mounts.iter().map(mount_row));
+    output::line("");
+    output::table(["start", ""], start_rows(&plan));
+    Ok(0)
+}
+
+fn mount_row(mount: &Mount) -> [String; 3] {
+    let (what, from) = match mount {
+        Mount::Bind { source, access, .. } => {
+            (format!("{access:?}").to_lowercase(), source.display().to_string())
+        }
+        Mount::Overlay { source, .. } => ("throwaway layer over".into(), source.display().to_string()),
+        Mount::Private { .. } => ("private, empty".into(), String::new()),
+        Mount::Tmpfs { bytes, .. } => (format!("tmpfs of {}", ringfence_policy::ByteSize(*bytes)), String::new()),
+        Mount::Symlink { to, .. } => ("link to".into(), to.display().to_string()),
+        Mount::File { .. } => ("small file of ringfence's".into(), String::new()),
+        Mount::Seed { .. } => ("starts with a file of ringfence's".into(), String::new()),
+        Mount::Device { .. } => ("device".into(), String::new()),
+        Mount::Terminals { .. } => ("terminals of its own".into(), String::new()),
+        Mount::Proc { .. } => ("processes of its own".into(), String::new()),
+        Mount::Hide { .. } => ("hidden".into(), String::new()),
+    };
+    [mount.target().display().to_string(), what, from]
+}
+
+fn start_rows(plan: &Plan) -> Vec<[String; 2]> {
+    let names: Vec<&str> = plan.environment.iter().map(|(name, _)| name.as_str()).collect();
+    vec![
+        ["directory".into(), plan.directory.display().to_string()],
+        ["user".into(), format!("{} ({}:{})", plan.ids.user, plan.ids.uid, plan.ids.gid)],
+        ["environment".into(), names.join(" ")],
+    ]
+}

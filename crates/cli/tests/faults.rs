@@ -1,0 +1,41 @@
+//! Every set-up step made to fail in turn, on both sides of the fork: the run is refused, and nothing is left behind.
+//! The steps are counted by the program itself; `RINGFENCE_FAULT` exists in debug builds only.
+
+use ringfence_testing::{Identity, Leftovers, Scene, Test};
+
+fn fail_each_step(identity: Identity, side: &str) -> u32 {
+    let scene = Scene::new(identity);
+    scene.mkdir("ws/.git");
+    scene.mkdir("ws/.git/hooks");
+    scene.write("ws/.git/config", "[core]\n");
+    let before = Leftovers::before().watch(scene.workspace());
+    for step in 0.. {
+        let outcome = Test::in_scene(&scene)
+            .cwd(scene.workspace())
+            .env("RINGFENCE_FAULT", format!("{side}:{step}"))
+            .plain()
+            .run(["true"]);
+        if outcome.exit == 0 {
+            before.assert_none_since();
+            return step;
+        }
+        outcome.code(125).stderr_contains("ringfence: error: cannot").stderr_contains("Input/output error");
+    }
+    unreachable!("the loop ends with the first step that is not there")
+}
+
+#[test]
+fn every_step_of_the_owner_may_fail() {
+    for identity in Identity::all() {
+        let steps = fail_each_step(identity, "parent");
+        assert!(steps >= 5, "only {steps} steps were counted as {identity:?}");
+    }
+}
+
+#[test]
+fn every_step_of_the_child_may_fail() {
+    for identity in Identity::all() {
+        let steps = fail_each_step(identity, "child");
+        assert!(steps >= 60, "only {steps} steps were counted as {identity:?}");
+    }
+}

@@ -1,0 +1,141 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use ringfence_linux::{Controller, Hierarchy};
+use ringfence_policy::{Layer, Origin, ToolchainDir, merge};
+
+use super::*;
+use crate::host::{GitUser, HostPath, RootEntry, WorkspaceDir};
+use crate::request::Stream;
+
+fn host(uid: u32) -> Host {
+    let root = |path: &str, link: Option<&str>| RootEntry { path: path.into(), link: link.map(PathBuf::from) };
+    Host {
+        uid,
+        gid: uid,
+        user: "ann".into(),
+        home: "/home/ann".into(),
+        ids: if uid == 0 { OuterIds::Unused(1_879_050_000) } else { OuterIds::Own },
+        current: "/home/ann/project/sub".into(),
+        environment: BTreeMap::from([("PATH".into(), "/usr/bin".into())]),
+        roots: vec![root("/usr", None), root("/bin", Some("usr/bin")), root("/etc", None)],
+        workspace: None,
+        read: Vec::new(),
+        write: Vec::new(),
+        hide: vec!["/home/ann/.local/state/ringfence".into()],
+        toolchains: Vec::new(),
+        git_user: Some(GitUser { name: "Ann".into(), email: "ann@example.org".into() }),
+        sockets: Vec::new(),
+        cgroups: Hierarchy::V2 { base: "/sys/fs/cgroup".into(), controllers: BTreeSet::from(Controller::ALL) },
+        landlock: 7,
+        open_files_hard: 65_536,
+        home_exists: true,
+        overlay: true,
+    }
+}
+
+fn workspace(mut host: Host) -> Host {
+    host.workspace =
+        Some(WorkspaceDir { path: "/home/ann/project".into(), uid: host.uid, gid: host.gid, device: 1, inode: 2 });
+    host.toolchains =
+        vec![ToolchainDir { path: "/home/ann/.cargo".into(), hide: vec!["/home/ann/.cargo/credentials.toml".into()] }];
+    host
+}
+
+fn request(profile: ProfileName, toml: &str) -> Request {
+    let layers = [(Origin::flag("--test"), Layer::from_toml(toml).unwrap())];
+    Request {
+        policy: merge(profile, &layers).unwrap(),
+        argv: vec!["true".into()],
+        directory: None,
+        stream: Stream::Inherit,
+        trace: false,
+        strict: false,
+        state: "/home/ann/.local/state/ringfence".into(),
+    }
+}
+
+fn planned(profile: ProfileName, toml: &str, host: &Host) -> Result<Plan, Refusal> {
+    plan(&request(profile, toml), host, "native")
+}
+
+#[test]
+fn the_restrictive_plan_of_an_ordinary_user() {
+    insta::assert_json_snapshot!(planned(ProfileName::Restrictive, "", &host(1000)).unwrap());
+}
+
+#[test]
+fn the_moderate_plan_of_root() {
+    insta::assert_json_snapshot!(planned(ProfileName::Moderate, "", &workspace(host(0))).unwrap());
+}
+
+#[test]
+fn a_network_that_cannot_be_enforced_is_refused() {
+    for mode in ["allow", "open"] {
+        let refusal = planned(ProfileName::Restrictive, &format!("[network]\nmode = '{mode}'"), &host(1000)).unwrap_err();
+        assert!(matches!(refusal, Refusal::NotEnforceable { clause: "network", .. }), "{refusal}");
+    }
+}
+
+#[test]
+fn a_limit_that_was_asked_for_is_enforced_or_refused_and_a_default_is_a_warning() {
+    let mut host = host(1000);
+    host.cgroups = Hierarchy::Absent { why: "none here".into(), fix: "mount one".into() };
+    let plan = planned(ProfileName::Restrictive, "", &host).unwrap();
+    assert!(plan.receipt.warnings.iter().any(|warning| warning.contains("limits.memory")));
+    let refusal = planned(ProfileName::Restrictive, "[limits]\nmemory = '64M'", &host).unwrap_err();
+    assert!(matches!(refusal, Refusal::NotEnforceable { clause: "limits.memory", .. }), "{refusal}");
+    let mut strict = request(ProfileName::Restrictive, "");
+    strict.strict = true;
+    assert!(super::plan(&strict, &host, "native").is_err());
+}
+
+#[test]
+fn a_disk_limit_on_the_users_own_directory_is_refused() {
+    let host = workspace(host(1000));
+    assert!(planned(ProfileName::Moderate, "", &host).is_ok());
+    let refusal = planned(ProfileName::Moderate, "[limits]\ndisk = '1G'", &host).unwrap_err();
+    assert!(matches!(refusal, Refusal::NotEnforceable { clause: "limits.disk", .. }), "{refusal}");
+}
+
+#[test]
+fn no_landlock_is_refused_unless_waived() {
+    let mut host = host(1000);
+    host.landlock = 0;
+    assert!(planned(ProfileName::Restrictive, "", &host).is_err());
+    let plan = planned(ProfileName::Restrictive, "waive = ['filesystem.landlock']", &host).unwrap();
+    assert!(!plan.landlock);
+}
+
+#[test]
+fn the_command_starts_where_the_caller_is_if_that_is_shown() {
+    let host = workspace(host(1000));
+    assert_eq!(planned(ProfileName::Moderate, "", &host).unwrap().directory, Path::new("/home/ann/project/sub"));
+    assert_eq!(planned(ProfileName::Restrictive, "", &host).unwrap().directory, Path::new("/workspace/sub"));
+}
+
+#[test]
+fn sockets_of_the_host_are_hidden_wherever_a_bind_shows_them() {
+    let mut host = workspace(host(1000));
+    host.sockets = vec!["/home/ann/project/x.sock".into(), "/srv/data/y.sock".into(), "/run/z.sock".into()];
+    host.read = vec![HostPath { written: "/srv/data".into(), real: "/srv/data".into(), is_dir: true }];
+    let plan = planned(ProfileName::Moderate, "", &host).unwrap();
+    assert_eq!(plan.workspace.unwrap().sockets, [PathBuf::from("x.sock")]);
+    let hidden: Vec<_> = plan.mounts.iter().filter(|mount| matches!(mount, Mount::Hide { .. })).collect();
+    assert!(hidden.iter().any(|mount| mount.target() == Path::new("/srv/data/y.sock")));
+    assert!(!hidden.iter().any(|mount| mount.target() == Path::new("/run/z.sock")));
+}
+
+#[test]
+fn a_parent_is_mounted_before_its_children_and_hiding_is_last() {
+    let plan = planned(ProfileName::Moderate, "", &workspace(host(0))).unwrap();
+    for (index, mount) in plan.mounts.iter().enumerate() {
+        if matches!(mount, Mount::Hide { .. }) {
+            assert!(plan.mounts[index..].iter().all(|later| matches!(later, Mount::Hide { .. })));
+            break;
+        }
+        let after = &plan.mounts[index + 1..];
+        assert!(!after.iter().any(|later| {
+            mount.target().starts_with(later.target()) && mount.target() != later.target()
+        }));
+    }
+}
