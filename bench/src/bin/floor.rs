@@ -11,10 +11,10 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
 use ringfence_linux::{
-    Fork, IdMap, MountFlags, Namespaces, attach, become_user, clone_tree, control_pair, deny_setgroups, exec, exit_now,
-    fork, fork_into, loopback_up, make_private, mount_devpts, mount_proc, mount_tmpfs, pivot_into, recv_with_fds,
-    restrict_mount, restrict_tree, send_with_fds, set_dumpable, set_hostname, start_session, unshare_cgroup,
-    unshare_user, wait_for, write_id_map,
+    Fork, IdMap, MountFlags, Namespaces, attach, become_user, clone_tree, control_pair, deny_setgroups, exec,
+    exit_now, fork, fork_into, loopback_up, make_private, mount_devpts, mount_proc, mount_tmpfs, pivot_into,
+    recv_with_fds, restrict_mount, restrict_tree, send_with_fds, set_dumpable, set_hostname, start_session,
+    unshare_cgroup, unshare_user, wait_for, write_id_map,
 };
 use rustix::fs::{CWD, FileType, Mode, mkdir, mknodat, symlink};
 use rustix::io::Errno;
@@ -22,7 +22,8 @@ use rustix::mount::mount_bind;
 use rustix::process::chdir;
 
 /// As in the provider: `/` of the host as far as it is the system's.
-const SYSTEM: &[&str] = &["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "opt", "nix", "gnu"];
+const SYSTEM: &[&str] =
+    &["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "opt", "nix", "gnu"];
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
 const LINKS: &[(&str, &str)] = &[
     ("pts/ptmx", "dev/ptmx"),
@@ -34,8 +35,14 @@ const LINKS: &[(&str, &str)] = &[
 const ETC: &[(&str, &str)] =
     &[("../empty/passwd", "etc/passwd"), ("../empty/group", "etc/group"), ("../empty/hosts", "etc/hosts")];
 const MASKED_DIRS: &[&str] = &["proc/acpi", "proc/asound", "proc/scsi"];
-const MASKED_FILES: &[&str] =
-    &["proc/kcore", "proc/keys", "proc/latency_stats", "proc/timer_list", "proc/timer_stats", "proc/sched_debug"];
+const MASKED_FILES: &[&str] = &[
+    "proc/kcore",
+    "proc/keys",
+    "proc/latency_stats",
+    "proc/timer_list",
+    "proc/timer_stats",
+    "proc/sched_debug",
+];
 const READ_ONLY: &[&str] = &["proc/bus", "proc/fs", "proc/irq", "proc/sys", "proc/sysrq-trigger"];
 /// Directories of the private layer: name on the stage, mode, place.
 const PRIVATE: &[(&str, u32, &str)] = &[
@@ -51,7 +58,8 @@ const UNUSED: u32 = 0x7000_0000;
 const NO_EXEC: MountFlags = MountFlags { no_exec: true, ..MountFlags::READ_ONLY };
 
 fn main() {
-    let argv: Vec<CString> = std::env::args_os().skip(1).filter_map(|word| CString::new(word.into_vec()).ok()).collect();
+    let argv: Vec<CString> =
+        std::env::args_os().skip(1).filter_map(|word| CString::new(word.into_vec()).ok()).collect();
     if argv.is_empty() {
         eprintln!("floor: no command was given; usage: floor CMD…");
         std::process::exit(125);

@@ -38,8 +38,8 @@ pub(crate) enum Verb {
 const RUN_HELP: &str = "\
 Sizes are like 512M or 2G, times like 30s or 1h30m; `none` lifts a limit.
 
-Exit status: the command's own; 128+n if signal n ended it; 124 after --timeout; 125 if the sandbox was refused or
-failed; 126 if the command can't be executed, 127 if it isn't there.
+Exit status: the command's own; 128+n if signal n ended it; 124 after --timeout; 125 if the
+sandbox was refused or failed; 126 if the command can't be executed, 127 if it isn't there.
 
 Examples:
   ringfence run -- cargo build --offline
@@ -131,19 +131,19 @@ pub(crate) struct PolicyFlags {
     #[arg(long, value_name = "TIME", value_parser = bound::<Span>, help_heading = "Limits")]
     pub(crate) timeout: Option<Bound<Span>>,
     /// Processors' worth of time: 1.5
-    #[arg(long, value_name = "N", value_parser = cpus, help_heading = "Limits")]
+    #[arg(long, value_name = "N", value_parser = cpus, allow_negative_numbers = true, help_heading = "Limits")]
     pub(crate) cpus: Option<Bound<Cpus>>,
     /// Memory
     #[arg(long, value_name = "SIZE", value_parser = bound::<ByteSize>, help_heading = "Limits")]
     pub(crate) memory: Option<Bound<ByteSize>>,
     /// Processes and threads at one time
-    #[arg(long, value_name = "N", value_parser = count, help_heading = "Limits")]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true, help_heading = "Limits")]
     pub(crate) pids: Option<Bound<u32>>,
     /// Bytes written to private layers
     #[arg(long, value_name = "SIZE", value_parser = bound::<ByteSize>, help_heading = "Limits")]
     pub(crate) disk: Option<Bound<ByteSize>>,
     /// File descriptors of each process
-    #[arg(long, value_name = "N", value_parser = count, help_heading = "Limits")]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true, help_heading = "Limits")]
     pub(crate) open_files: Option<Bound<u32>>,
     /// Captured bytes, each of stdout and stderr (with --json)
     #[arg(long, value_name = "SIZE", value_parser = bound::<ByteSize>, help_heading = "Limits")]

@@ -16,6 +16,8 @@ pub(crate) enum Failure {
     Refused { error: ServiceError, json: bool },
     /// Help or the version: what was asked for, not a failure.
     Asked(clap::Error),
+    /// No verb: the help is what helps, on stderr.
+    Nothing(clap::Error),
 }
 
 impl Failure {
@@ -28,7 +30,7 @@ impl Failure {
         match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Self::Asked(error),
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-                Self::new("there is nothing to do without a verb", format!("{verb} --help"))
+                Self::Nothing(error)
             }
             _ => Self::new(reason(&error), next_step(&error, verb)),
         }
@@ -37,7 +39,7 @@ impl Failure {
     pub(crate) fn as_json(self, json: bool) -> Self {
         match self {
             Self::Refused { error, .. } => Self::Refused { error, json },
-            asked @ Self::Asked(_) => asked,
+            other => other,
         }
     }
 
@@ -47,6 +49,10 @@ impl Failure {
             Self::Asked(error) => {
                 let _ = error.print();
                 0
+            }
+            Self::Nothing(error) => {
+                let _ = std::io::Write::write_all(&mut std::io::stderr(), error.render().to_string().as_bytes());
+                REFUSED
             }
             Self::Refused { error, json } => {
                 output::error(&error);
@@ -83,8 +89,14 @@ fn next_step(error: &clap::Error, verb: &str) -> String {
             ContextValue::Strings(texts) => texts.first().cloned(),
             _ => None,
         });
-    match suggested {
-        Some(suggestion) => format!("did you mean `{suggestion}`? `{verb} --help` lists what there is"),
-        None => format!("`{verb} --help`"),
+    let usage = match error.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => usage.to_string().strip_prefix("Usage: ").map(str::to_owned),
+        _ => None,
+    };
+    match (suggested, error.kind(), usage) {
+        (Some(suggestion), ..) => format!("did you mean `{suggestion}`? `{verb} --help` lists what there is"),
+        (None, ErrorKind::MissingRequiredArgument, Some(usage)) => usage,
+        (None, ErrorKind::ValueValidation, _) => format!("correct the value; `{verb} --help` has examples"),
+        _ => format!("`{verb} --help`"),
     }
 }

@@ -41,9 +41,16 @@ pub fn recv_with_fds(socket: BorrowedFd<'_>) -> io::Result<Message> {
     let mut bytes = vec![0; 8192];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let received = rustix::io::retry_on_intr(|| {
-        recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)
-    })?;
+    let mut receive = || {
+        rustix::io::retry_on_intr(|| {
+            recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)
+        })
+    };
+    // The other end closed with something of ours unread: that is said once, before what it had sent itself.
+    let received = match receive() {
+        Err(rustix::io::Errno::CONNRESET) => receive(),
+        received => received,
+    }?;
     bytes.truncate(received.bytes);
     let mut fds = Vec::new();
     for message in ancillary.drain() {

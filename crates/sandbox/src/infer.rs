@@ -9,6 +9,9 @@ use crate::view::{Intent, normal, refused};
 /// How many denials one run's output is worth.
 const MOST: usize = 16;
 
+/// A permission may be the file's own and a read's: only such a line speaks of a write.
+const WRITES: &[&str] = &["create", "touch", "write", "remove", "unlink", "rename", "move", "mkdir", "save"];
+
 /// What a refused access looks like in the messages of common programs.
 const SIGNS: &[(&str, Intent)] = &[
     ("Read-only file system", Intent::Write),
@@ -28,7 +31,10 @@ pub(crate) fn infer(plan: &Plan, output: &[u8], exists: impl Fn(&Path) -> bool) 
     let text = String::from_utf8_lossy(output);
     for line in text.lines() {
         for (sign, intent) in SIGNS {
-            if !line.contains(sign) {
+            let speaks_of_it = *intent == Intent::Read
+                || !matches!(*sign, "Permission denied" | "EACCES")
+                || WRITES.iter().any(|word| line.contains(word));
+            if !line.contains(sign) || !speaks_of_it {
                 continue;
             }
             for path in paths(line) {

@@ -6,6 +6,7 @@
 mod allow;
 mod config;
 mod denial_log;
+mod doctor;
 mod error;
 mod files;
 mod not_started;
@@ -18,6 +19,7 @@ mod trust;
 pub use allow::{AllowFor, Allowed, allow_denial};
 pub use config::{PolicySpec, check_policy_file, load_policy};
 pub use denial_log::{DeniedRun, denied_runs};
+pub use doctor::{DoctorReport, DoctorRow, RowStatus, doctor};
 pub use error::{ErrorCode, ServiceError};
 pub use not_started::explain_not_started;
 pub use places::Places;

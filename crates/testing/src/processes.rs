@@ -8,6 +8,8 @@ use std::fs;
 pub struct Process {
     pub pid: u32,
     pub start: u64,
+    /// Its process group.
+    pub group: u32,
     pub name: String,
 }
 
@@ -60,13 +62,19 @@ fn descends(pid: u32, ancestor: u32) -> bool {
 /// A process that isn't a zombie: a zombie holds nothing and is its parent's to reap.
 fn living(pid: u32) -> Option<Process> {
     let stat = Stat::of(pid)?;
-    (stat.state != 'Z' && stat.state != 'X').then_some(Process { pid, start: stat.start, name: stat.name })
+    (stat.state != 'Z' && stat.state != 'X').then_some(Process {
+        pid,
+        start: stat.start,
+        group: stat.group,
+        name: stat.name,
+    })
 }
 
 struct Stat {
     name: String,
     state: char,
     parent: u32,
+    group: u32,
     start: u64,
 }
 
@@ -81,6 +89,7 @@ impl Stat {
             name,
             state: fields.first()?.chars().next()?,
             parent: fields.get(1)?.parse().ok()?,
+            group: fields.get(2)?.parse().ok()?,
             start: fields.get(19)?.parse().ok()?,
         })
     }

@@ -99,8 +99,8 @@ impl Attempt {
     /// A line of shell: it escaped if all of it worked.
     pub(crate) fn shell(mut self, script: &str) -> Self {
         let script = format!(
-            "why=$(set -e; {script}) 2>&1; code=$?; \
-             if [ $code = 0 ]; then echo \"escaped: $why\"; else echo \"held: $why\"; exit 1; fi"
+            "why=$( {{ set -e; {script}; }} 2>&1 ); code=$?; \
+             if [ $code = 0 ]; then echo \"escaped: $why\"; else echo \"held: $why\"; echo \"$why\" >&2; exit 1; fi"
         );
         self.command = ["bash", "-c", &script].map(str::to_owned).to_vec();
         self
@@ -163,7 +163,7 @@ impl Attempt {
         Row {
             name,
             what,
-            held: Rc::new(move |identity| sandboxed.run_held(identity).map(|()| Shown::Yes)),
+            held: Rc::new(move |identity| sandboxed.run_held(identity).map(Shown::Yes)),
             twin: Rc::new(move |identity| other.run_twin(identity, &twin)),
         }
     }
@@ -173,12 +173,14 @@ impl Attempt {
         self.twin(Twin::With(flags.into_iter().map(Into::into).collect()))
     }
 
-    fn run_held(&self, identity: Identity) -> Result<(), String> {
+    fn run_held(&self, identity: Identity) -> Result<String, String> {
         let scene = Scene::new(identity);
         let props = (self.set_up)(&scene);
         let outcome = self.run_sandboxed(&scene, &props, &[]);
         self.judge(&outcome).map_err(|why| format!("{why}\n{}", outcome.describe()))?;
-        (self.after)(&scene).map_err(|why| format!("{why}\n{}", outcome.describe()))
+        (self.after)(&scene).map_err(|why| format!("{why}\n{}", outcome.describe()))?;
+        let denials: Vec<String> = outcome.denials().into_iter().map(|denial| denial.what).collect();
+        Ok(format!("{} [{}]", outcome.output.trim(), denials.join(", ")))
     }
 
     fn judge(&self, outcome: &Outcome) -> Result<(), String> {
@@ -227,7 +229,7 @@ impl Attempt {
             Twin::With(flags) => {
                 let outcome = self.run_sandboxed(&scene, &props, flags);
                 if outcome.exit == 0 && outcome.output.contains("escaped:") {
-                    return Ok(Shown::Yes);
+                    return Ok(Shown::Yes(outcome.output.trim().to_owned()));
                 }
                 Err(format!("with {} the attempt still fails\n{}", flags.join(" "), outcome.describe()))
             }
@@ -236,7 +238,7 @@ impl Attempt {
                 let outcome = self.run_sandboxed(&scene, &props, &flags);
                 let tried = outcome.output.contains("held:") || outcome.output.contains("escaped:");
                 if tried && !outcome.denials().iter().any(|denial| denial.kind == "syscall") {
-                    return Ok(Shown::Yes);
+                    return Ok(Shown::Yes(outcome.output.trim().to_owned()));
                 }
                 Err(format!("with the calls waived it is still ours to deny\n{}", outcome.describe()))
             }
@@ -264,7 +266,7 @@ impl Attempt {
         let output = command.output().map_err(|error| format!("start the twin: {error}"))?;
         let text = String::from_utf8_lossy(&output.stdout);
         if output.status.success() && text.contains("escaped:") {
-            return Ok(Shown::Yes);
+            return Ok(Shown::Yes(text.trim().to_owned()));
         }
         let errors = String::from_utf8_lossy(&output.stderr);
         Err(format!("without a sandbox it fails too ({}): {text}{errors}", output.status))

@@ -25,11 +25,13 @@ pub(crate) fn rows() -> Vec<Row> {
             .own_workspace()
             .flags(["--disk", "16M"])
             .probe(["disk-bomb", ".", "24"])
+            .limited_by("limits.disk")
             .twin(Twin::Host),
         attempt("disk-bomb-home", "fills the private home beyond --disk")
             .own_workspace()
             .flags(["--disk", "16M"])
             .shell("{probe} disk-bomb \"$HOME\" 24")
+            .limited_by("limits.disk")
             .twin(Twin::Host),
         attempt("disk-bomb-both", "fills workspace, home and more, each below --disk, together beyond")
             .own_workspace()
@@ -38,7 +40,7 @@ pub(crate) fn rows() -> Vec<Row> {
             .twin(Twin::Host),
         attempt("disk-bomb-tmp", "fills /tmp")
             .probe(["disk-bomb", "/tmp", "80"])
-            .twin_with(["--profile", "moderate"]),
+            .twin(Twin::Host),
         attempt("disk-bomb-shm", "fills /dev/shm")
             .probe(["disk-bomb", "/dev/shm", "100"])
             .twin(Twin::HostAsRoot),
@@ -49,6 +51,7 @@ pub(crate) fn rows() -> Vec<Row> {
         attempt("disk-bomb-dev", "fills /dev").probe(["may-write", "/dev"]).twin(Twin::HostAsRoot),
         attempt("fd-bomb", "opens more files than the profile gives")
             .probe(["fd-bomb", "3000"])
+            .limited_by("limits.open_files")
             .twin(Twin::Host),
         memory_bomb(),
         core_dump(),

@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use ringfence_testing::Identity;
 
-/// How one side of a row went. A twin that this machine can't show (no such device, not root) says why.
+/// How one side of a row went: how it was shown, or why this machine can't show it (not root, no such device).
 pub(crate) enum Shown {
-    Yes,
+    Yes(String),
     Skipped(String),
 }
 
@@ -33,8 +33,8 @@ pub(crate) fn drill(
     Row {
         name: name.to_owned(),
         what: what.to_owned(),
-        held: Rc::new(move |identity| held(identity).map(|()| Shown::Yes)),
-        twin: Rc::new(move |identity| twin(identity).map(|()| Shown::Yes)),
+        held: Rc::new(move |identity| held(identity).map(|()| Shown::Yes("as it must".into()))),
+        twin: Rc::new(move |identity| twin(identity).map(|()| Shown::Yes("as it must".into()))),
     }
 }
 
@@ -47,12 +47,18 @@ pub(crate) fn check(topic: &str, rows: Vec<Row>, identity: Identity) {
     let (mut held, mut twins, mut skipped, mut failures) = (0, 0, Vec::new(), Vec::new());
     for row in rows.iter().filter(|row| only.as_ref().is_none_or(|name| row.name.contains(name))) {
         match run_side(&row.held, identity) {
-            Ok(Shown::Yes) => held += 1,
+            Ok(Shown::Yes(how)) => {
+                println!("held  {}: {how}", row.name);
+                held += 1;
+            }
             Ok(Shown::Skipped(why)) => skipped.push(format!("{}: {why}", row.name)),
             Err(why) => failures.push(format!("NOT HELD  {}: {}\n    {}", row.name, row.what, indent(&why))),
         }
         match run_side(&row.twin, identity) {
-            Ok(Shown::Yes) => twins += 1,
+            Ok(Shown::Yes(how)) => {
+                println!("twin  {}: {how}", row.name);
+                twins += 1;
+            }
             Ok(Shown::Skipped(why)) => skipped.push(format!("twin of {}: {why}", row.name)),
             Err(why) => failures.push(format!("NO TWIN   {}: {}\n    {}", row.name, row.what, indent(&why))),
         }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ringfence_testing::{Identity, Scene, Stage, Test, processes_with_marker};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::row::{Row, drill};
 
@@ -42,10 +42,18 @@ fn nobody_remains(scene: &Scene) -> Result<(), String> {
     }
 }
 
+/// End what a twin (or a hole) left: the group of each, so that none of a relay slips away, but never our own.
 fn end(left: &[ringfence_testing::Process]) {
+    let own = rustix::process::getpgrp();
     for process in left {
-        if let Some(pid) = Pid::from_raw(process.pid as i32) {
-            let _ = kill_process(pid, Signal::KILL);
+        match Pid::from_raw(process.group as i32) {
+            Some(group) if group != own => {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            _ => {
+                let pid = Pid::from_raw(process.pid as i32).expect("a process has a pid");
+                let _ = kill_process(pid, Signal::KILL);
+            }
         }
     }
 }

@@ -83,6 +83,7 @@ impl Protection {
     }
 
     fn protect(&mut self, directory: &OwnedFd, workspace: &PlannedWorkspace, state: &Path) -> std::io::Result<()> {
+        self.registry = Some(Registry::open(state, workspace)?);
         let lifted: BTreeSet<&str> = workspace.unprotect.iter().map(String::as_str).collect();
         let mut absent = Vec::new();
         let mut repositories = vec![PathBuf::new()];
@@ -117,10 +118,8 @@ impl Protection {
                 }
             }
         }
-        let mut registry = Registry::open(state, workspace)?;
-        let made = registry.place(directory.as_fd(), absent, &self.existing);
-        self.registry = Some(registry);
-        for Placeholder { name, .. } in made? {
+        let made = self.registry.as_mut().map(|registry| registry.place(directory.as_fd(), absent, &self.existing));
+        for Placeholder { name, .. } in made.transpose()?.unwrap_or_default() {
             self.pins.read_only(name);
         }
         Ok(())

@@ -48,17 +48,27 @@ struct Record {
 #[derive(Debug)]
 pub(super) struct Registry {
     path: PathBuf,
+    /// Held from before the workspace is looked at until its placeholders are made.
+    locked: Option<Locked>,
 }
 
 const DIRECTORY: &str = "placeholders";
 
 impl Registry {
+    /// Open and lock the record, removing what killed runs left: what is found in the workspace afterwards is real.
     pub(super) fn open(state: &Path, workspace: &PlannedWorkspace) -> io::Result<Self> {
         let directory = state.join(DIRECTORY);
         if !directory.is_dir() {
             fs::DirBuilder::new().recursive(true).create(&directory)?;
         }
-        Ok(Self { path: directory.join(format!("{:x}-{:x}", workspace.device, workspace.inode)) })
+        let path = directory.join(format!("{:x}-{:x}", workspace.device, workspace.inode));
+        let mut locked = Locked::open(&path)?;
+        let mut record = locked.read()?;
+        if record.users.is_empty() && !record.placeholders.is_empty() {
+            record.remove_placeholders();
+            locked.write(&Record::default())?;
+        }
+        Ok(Self { path, locked: Some(locked) })
     }
 
     /// Make what is absent, and take part in what others have made. `existing` may hold their placeholders.
@@ -68,10 +78,9 @@ impl Registry {
         absent: Vec<(PathBuf, bool)>,
         existing: &[(PathBuf, u64)],
     ) -> io::Result<Vec<Placeholder>> {
-        let mut locked = Locked::open(&self.path)?;
+        let mut locked = self.locked.take().map_or_else(|| Locked::open(&self.path), Ok)?;
         let mut record = locked.read()?;
         if record.users.is_empty() {
-            record.remove_placeholders();
             record = Record { since: now(), ..Record::default() };
         }
         record.workspace = fs::read_link(format!("/proc/self/fd/{}", fd_number(directory)))?;
@@ -94,8 +103,9 @@ impl Registry {
     }
 
     /// Stop taking part; the last one removes what nobody has used meanwhile.
-    pub(super) fn leave(self) -> Vec<String> {
-        let Ok(mut locked) = Locked::open(&self.path) else { return Vec::new() };
+    pub(super) fn leave(mut self) -> Vec<String> {
+        let locked = self.locked.take().map_or_else(|| Locked::open(&self.path), Ok);
+        let Ok(mut locked) = locked else { return Vec::new() };
         let Ok(mut record) = locked.read() else { return Vec::new() };
         if let Ok(own) = own() {
             record.users.retain(|user| *user != own);
@@ -249,6 +259,7 @@ fn unescape(text: &str) -> PathBuf {
 }
 
 /// The record's file, locked until dropped.
+#[derive(Debug)]
 struct Locked(File);
 
 impl Locked {

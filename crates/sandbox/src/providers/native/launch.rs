@@ -3,9 +3,10 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
+use ringfence_guard::FromGuard;
 use ringfence_linux::{
-    Cgroup, CgroupError, Exited, Fork, Hierarchy, Namespaces, SignalFd, control_pair, exit_now, fork_into,
-    send_with_fds, sweep_cgroups, unblock_all, wait_for,
+    Cgroup, CgroupError, Exited, Fork, Hierarchy, Namespaces, SignalFd, control_pair, exit_now, fork_into, is_hung_up,
+    recv_with_fds, send_with_fds, sweep_cgroups, unblock_all, wait_for,
 };
 use rustix::process::{Signal, pidfd_send_signal};
 
@@ -120,18 +121,15 @@ fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Resu
     };
     let mut root = Root { pid, pidfd, waited: false };
     drop((far_control, files, entrance));
-    hand_over(pid, &plan, control.as_fd(), &steps)?;
-    let mut cgroup = match early {
-        None if needs_cgroup => Some(make_cgroup(&hierarchy, &plan, &steps)?),
-        early => early,
-    };
-    let entrances = match &cgroup {
-        Some(cgroup) => cgroup.v1_entrances().map_err(|error| cgroup_refusal(&error))?,
-        None => Vec::new(),
-    };
-    let fds: Vec<BorrowedFd<'_>> = entrances.iter().map(AsFd::as_fd).collect();
-    steps.run("let the sandbox go on", "", || send_with_fds(control.as_fd(), b"g", &fds))?;
-    drop(entrances);
+    let mut cgroup = early;
+    let handed = hand_over(pid, &plan, control.as_fd(), &steps).and_then(|()| {
+        if needs_cgroup && cgroup.is_none() {
+            cgroup = Some(make_cgroup(&hierarchy, &plan, &steps)?);
+        }
+        let_in(cgroup.as_ref(), control.as_fd(), &steps)
+    });
+    // A child that has failed says why; that its owner could not reach it then is only what follows.
+    handed.map_err(|refusal| last_words(control.as_fd()).unwrap_or(refusal))?;
     let watched = Watched { request, plan: &plan, root: &root, control, signals, pipes, rules: &rules, git: &git, started };
     let ended = supervise(watched);
     root.kill();
@@ -164,6 +162,34 @@ fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Resu
         notes: Vec::new(),
         receipt: plan.receipt,
     })
+}
+
+/// Let the child enter its cgroup and go on.
+fn let_in(cgroup: Option<&Cgroup>, control: BorrowedFd<'_>, steps: &Steps) -> Result<(), Refusal> {
+    let entrances = match cgroup {
+        Some(cgroup) => cgroup.v1_entrances().map_err(|error| cgroup_refusal(&error))?,
+        None => Vec::new(),
+    };
+    let fds: Vec<BorrowedFd<'_>> = entrances.iter().map(AsFd::as_fd).collect();
+    Ok(steps.run("let the sandbox go on", "", || send_with_fds(control, b"g", &fds))?)
+}
+
+/// Why the child gave up, if it has.
+fn last_words(control: BorrowedFd<'_>) -> Option<Refusal> {
+    if !is_hung_up(control).ok()? {
+        return None;
+    }
+    match FromGuard::decode(&recv_with_fds(control).ok()?.bytes)? {
+        FromGuard::Failed { step, subject, errno } => Some(failed_inside(step, subject, errno)),
+        _ => None,
+    }
+}
+
+/// A step of the set-up that failed in the child.
+pub(super) fn failed_inside(step: String, subject: String, errno: i32) -> Refusal {
+    let why = std::io::Error::from_raw_os_error(errno).to_string();
+    let fix = fix_for(&step, errno);
+    Refusal::Failed { step, subject, why, fix }
 }
 
 fn namespaces(plan: &Plan) -> Namespaces {

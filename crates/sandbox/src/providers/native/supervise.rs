@@ -10,7 +10,7 @@ use ringfence_policy::{Blocked, Clause};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::isatty;
 
-use super::launch::Root;
+use super::launch::{Root, failed_inside};
 use super::relay::Relay;
 use super::stdio::Pipes;
 use super::syscalls;
@@ -18,7 +18,7 @@ use crate::denial::{Denial, DenialKind, Denials};
 use crate::outcome::End;
 use crate::plan::Plan;
 use crate::protect::GitDirectory;
-use crate::refusal::{Refusal, fix_for};
+use crate::refusal::Refusal;
 use crate::request::{Request, Stream};
 
 const SIGHUP: i32 = 1;
@@ -225,9 +225,7 @@ impl Loop<'_> {
             }
             Some(FromGuard::Started) => {}
             Some(FromGuard::Failed { step, subject, errno }) => {
-                let why = std::io::Error::from_raw_os_error(errno).to_string();
-                let fix = fix_for(&step, errno);
-                return Err(Refusal::Failed { step, subject, why, fix });
+                return Err(failed_inside(step, subject, errno));
             }
             Some(FromGuard::NotStarted { stage, errno }) => self.seen.end = Some(End::NotStarted { stage, errno }),
             Some(FromGuard::Exited { how, full }) => {

@@ -44,6 +44,8 @@ fn main() -> ExitCode {
         }
         Some(Err(Stop::Held(why))) => {
             println!("held: {why}");
+            // As any program would: a sandbox may learn from what a failed command says.
+            eprintln!("ringfence-probe: {why}");
             ExitCode::from(1)
         }
         Some(Err(Stop::Broken(why))) => {
