@@ -1,6 +1,7 @@
 //! Landlock: a second wall over the same paths as the mounts.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use landlock::{
@@ -18,11 +19,22 @@ pub enum LandlockAccess {
     Write,
     /// Open device files and use their ioctls.
     Device,
+    /// Open one file again, for reading only or for writing only.
+    ReadFile,
+    WriteFile,
 }
 
-#[derive(Clone, Debug)]
+/// What a rule is about.
+#[derive(Clone, Copy, Debug)]
+pub enum LandlockTarget<'a> {
+    Path(&'a Path),
+    /// A file that is open already: without a rule it can be used, but not opened again by `/proc/self/fd`.
+    File(BorrowedFd<'a>),
+}
+
+#[derive(Clone, Copy, Debug)]
 pub struct LandlockRule<'a> {
-    pub path: &'a Path,
+    pub target: LandlockTarget<'a>,
     pub access: LandlockAccess,
 }
 
@@ -45,6 +57,8 @@ fn rights(access: LandlockAccess, abi: ABI) -> BitFlags<AccessFs> {
         LandlockAccess::Device => {
             read | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev
         }
+        LandlockAccess::ReadFile => AccessFs::ReadFile.into(),
+        LandlockAccess::WriteFile => AccessFs::WriteFile | AccessFs::Truncate,
     }
 }
 
@@ -65,12 +79,16 @@ pub fn restrict_with_landlock(rules: &[LandlockRule<'_>]) -> io::Result<()> {
         .create()
         .map_err(other)?;
     for rule in rules {
-        let fd = PathFd::new(rule.path).map_err(other)?;
-        let mut access = rights(rule.access, abi);
-        if !rule.path.is_dir() {
-            access &= AccessFs::from_file(abi);
+        let access = rights(rule.access, abi);
+        let on_file = access & AccessFs::from_file(abi);
+        ruleset = match rule.target {
+            LandlockTarget::Path(path) => {
+                let access = if path.is_dir() { access } else { on_file };
+                ruleset.add_rule(PathBeneath::new(PathFd::new(path).map_err(other)?, access))
+            }
+            LandlockTarget::File(file) => ruleset.add_rule(PathBeneath::new(file, on_file)),
         }
-        ruleset = ruleset.add_rule(PathBeneath::new(fd, access)).map_err(other)?;
+        .map_err(other)?;
     }
     let status = ruleset.restrict_self().map_err(other)?;
     if status.ruleset == RulesetStatus::NotEnforced {

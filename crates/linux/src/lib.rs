@@ -21,7 +21,7 @@ mod sockets;
 
 pub use caps::drop_all_capabilities;
 pub use cgroup::{Cgroup, CgroupError, CgroupLimits, Controller, Hierarchy, sweep as sweep_cgroups};
-pub use confine::{LandlockAccess, LandlockRule, landlock_abi, restrict_with_landlock};
+pub use confine::{LandlockAccess, LandlockRule, LandlockTarget, landlock_abi, restrict_with_landlock};
 pub use fds::{StdioProblem, check_stdio, cloexec_from, close_except, move_fd, reopen_read_only, reopen_write_only};
 pub use idmap::{IdMap, deny_setgroups, write_id_map};
 pub use mount::{

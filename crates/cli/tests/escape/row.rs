@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use ringfence_testing::Identity;
+use ringfence_testing::{Identity, Leftovers};
 
 /// How one side of a row went: how it was shown, or why this machine can't show it (not root, no such device).
 pub(crate) enum Shown {
@@ -43,11 +43,15 @@ pub(crate) fn check(topic: &str, rows: Vec<Row>, identity: Identity) {
     if !identity.is_available() {
         return;
     }
+    let before = Leftovers::before().without_fds();
     let only = std::env::var("RINGFENCE_ESCAPE_ROW").ok();
     let (mut held, mut twins, mut skipped, mut failures) = (0, 0, Vec::new(), Vec::new());
     for row in rows.iter().filter(|row| only.as_ref().is_none_or(|name| row.name.contains(name))) {
         match run_side(&row.held, identity) {
             Ok(Shown::Yes(how)) => {
+                for left in before.since() {
+                    failures.push(format!("LEFT BEHIND  {left}"));
+                }
                 println!("held  {}: {how}", row.name);
                 held += 1;
             }

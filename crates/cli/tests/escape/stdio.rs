@@ -23,6 +23,7 @@ pub(crate) fn rows() -> Vec<Row> {
         on_file("stdin-chmod", "changes the mode of the file behind stdin", &["chmod-stdin"], File::open),
         stdin_directory("stdin-directory", "opens files beneath a directory that came as stdin", false),
         stdin_directory("stdin-path-fd", "opens files beneath an O_PATH fd that came as stdin", true),
+        stdout_chmod(),
         stdout_read("stdout-read", "reads the file that stdout goes to", "read-stdout"),
         stdout_read(
             "stdout-reopen",
@@ -183,6 +184,33 @@ fn stdout_read(name: &str, what: &str, attempt: &'static str) -> Row {
                 command.stdout(open(&scene));
             });
             if text.contains("escaped:") { Ok(()) } else { Err(text) }
+        },
+    )
+}
+
+/// stdout is the caller's log: what is written arrives, its mode stays.
+fn stdout_chmod() -> Row {
+    use std::os::unix::fs::MetadataExt;
+    let log = |scene: &Scene| {
+        scene.write("outside/log", "");
+        OpenOptions::new().append(true).open(scene.path("outside/log")).expect("open the log")
+    };
+    let mode =
+        |scene: &Scene| std::fs::metadata(scene.path("outside/log")).expect("stat the log").mode() & 0o777;
+    drill(
+        "stdout-chmod",
+        "changes the mode of the file behind stdout",
+        move |identity| {
+            let scene = Scene::new(identity);
+            let outcome = plain(&scene).stdout_file(log(&scene)).run(probe_line(&["chmod-stdout"]));
+            if mode(&scene) == 0o644 { Ok(()) } else { Err(outcome.describe()) }
+        },
+        move |identity| {
+            let scene = Scene::new(identity);
+            let text = on_host(&scene, &probe_line(&["chmod-stdout"]), |command| {
+                command.stdout(log(&scene));
+            });
+            if mode(&scene) == 0o777 { Ok(()) } else { Err(text) }
         },
     )
 }

@@ -18,14 +18,15 @@ pub(crate) fn rows() -> Vec<Row> {
     rows
 }
 
+/// How often nothing must be seen: a relay of processes can slip through one look.
+const LOOKS: u32 = 15;
+
 fn line(attempt: &str, scene: &Scene) -> [String; 3] {
     [Stage::get().probe.to_string_lossy().into_owned(), attempt.to_owned(), scene.token.clone()]
 }
 
-/// Wait until no process carries the scene's token; what remains is reported (and ended, by its pid). One look is
-/// not enough: a relay of processes can slip through it.
+/// Wait until no process carries the scene's token; what remains is reported (and ended, by its pid).
 fn nobody_remains(scene: &Scene) -> Result<(), String> {
-    const LOOKS: u32 = 15;
     let deadline = Instant::now() + Duration::from_secs(10);
     let mut empty = 0;
     loop {
@@ -63,17 +64,17 @@ fn stays_on_host(identity: Identity, attempt: &'static str) -> Result<(), String
     let scene = Scene::new(identity);
     let mut command = std::process::Command::new("timeout");
     command.args(["--signal=KILL", "0.5"]).args(line(attempt, &scene)).current_dir(scene.workspace());
-    command.stdout(std::process::Stdio::null());
+    command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
     identity.apply(&mut command);
     command.status().map_err(|error| error.to_string())?;
     let left = (0..50).map(|_| processes_with_marker(&scene.token)).find(|found| !found.is_empty());
-    // A relay has another pid each moment: end it until it is gone. It is bounded anyway.
-    for _ in 0..500 {
+    // A relay has another pid each moment: end what is seen until nothing is seen for a while.
+    let mut empty = 0;
+    while empty < LOOKS {
         let now = processes_with_marker(&scene.token);
-        if now.is_empty() {
-            break;
-        }
+        empty = if now.is_empty() { empty + 1 } else { 0 };
         end(&now);
+        std::thread::sleep(Duration::from_millis(5));
     }
     // `timeout` kills the one process it started: plain lingering is the control that it does.
     match (attempt, left.is_none()) {

@@ -8,11 +8,11 @@ use std::path::Path;
 use ringfence_guard::{Command, FromGuard, Stdio, serve};
 use ringfence_linux::seccomp::{Listen, Program, install};
 use ringfence_linux::{
-    LandlockAccess, LandlockRule, close_except, drop_all_capabilities, exit_now, is_hung_up, loopback_up, move_fd,
+    LandlockAccess, LandlockRule, LandlockTarget, close_except, drop_all_capabilities, exit_now, is_hung_up, loopback_up, move_fd,
     open_pty, recv_with_fds, restrict_with_landlock, scrub_environment, send_with_fds, set_die_with_parent,
     set_dumpable, set_hostname, set_limit, unshare_cgroup, window_size,
 };
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fstat, open};
 use rustix::process::Resource;
 
 use super::faults::Steps;
@@ -62,7 +62,10 @@ fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<(Comma
     let (stdio, master) = place_stdio(request, stdio, &steps)?;
     steps.run("drop capabilities", "", drop_all_capabilities)?;
     if plan.landlock {
-        let rules = landlock_rules(plan);
+        let mut rules = landlock_rules(plan);
+        if let Stdio::Files(files) = &stdio {
+            rules.extend(files.iter().enumerate().filter_map(|(number, file)| reopening(file, number == 0)));
+        }
         steps.run("enforce Landlock", "", || restrict_with_landlock(&rules))?;
     }
     steps.run("make guard opaque", "", || set_dumpable(false))?;
@@ -152,10 +155,11 @@ fn place_stdio(
 
 /// The same paths as the mounts, after the pivot.
 fn landlock_rules(plan: &Plan) -> Vec<LandlockRule<'_>> {
+    let rule = |path, access| LandlockRule { target: LandlockTarget::Path(path), access };
     let mut rules = vec![
-        LandlockRule { path: Path::new("/"), access: LandlockAccess::List },
-        LandlockRule { path: Path::new("/dev"), access: LandlockAccess::Device },
-        LandlockRule { path: Path::new("/proc"), access: LandlockAccess::Device },
+        rule(Path::new("/"), LandlockAccess::List),
+        rule(Path::new("/dev"), LandlockAccess::Device),
+        rule(Path::new("/proc"), LandlockAccess::Device),
     ];
     for mount in &plan.mounts {
         let access = match mount {
@@ -165,9 +169,21 @@ fn landlock_rules(plan: &Plan) -> Vec<LandlockRule<'_>> {
             }
             _ => continue,
         };
-        rules.push(LandlockRule { path: mount.target(), access });
+        rules.push(rule(mount.target(), access));
     }
     rules
+}
+
+/// `/dev/stdin` and its like open a file that was handed in once more: with the access that was handed in. One that is
+/// appended to is not opened again, since that could overwrite what was there before.
+fn reopening(file: &OwnedFd, reads: bool) -> Option<LandlockRule<'_>> {
+    let access = match FileType::from_raw_mode(fstat(file).ok()?.st_mode) {
+        FileType::CharacterDevice => LandlockAccess::Device,
+        FileType::RegularFile if reads => LandlockAccess::ReadFile,
+        FileType::RegularFile if !fcntl_getfl(file).ok()?.contains(OFlags::APPEND) => LandlockAccess::WriteFile,
+        _ => return None,
+    };
+    Some(LandlockRule { target: LandlockTarget::File(file.as_fd()), access })
 }
 
 fn private_layers(plan: &Plan) -> Vec<&'static str> {

@@ -82,7 +82,7 @@ fn memory_bomb(args: &[String]) -> Attempted {
 /// `disk-bomb DIR MEGABYTES`
 fn disk_bomb(args: &[String]) -> Attempted {
     let (dir, wanted): (_, usize) = (word(args, 0)?, number(args, 1)?);
-    let path = Path::new(dir).join("bomb");
+    let path = Path::new(dir).join(format!("bomb-{}", std::process::id()));
     let mut file = File::create(&path)?;
     let block = vec![7u8; 1 << 20];
     for count in 0..wanted {

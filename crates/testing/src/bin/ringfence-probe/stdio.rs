@@ -13,6 +13,7 @@ pub(crate) fn attempt(name: &str, args: &[String]) -> Option<Attempted> {
         "write-stdin" => write_stdin(),
         "truncate-stdin" => truncate_stdin(),
         "chmod-stdin" => chmod_stdin(),
+        "chmod-stdout" => chmod_stdout(),
         "reopen-stdin" => reopen_stdin(),
         "reopen-stdout-to-read" => reopen_to_read(args),
         "read-stdout" => read_stdout(),
@@ -37,6 +38,11 @@ fn truncate_stdin() -> Attempted {
 fn chmod_stdin() -> Attempted {
     rustix::fs::fchmod(std::io::stdin().as_fd(), Mode::from_raw_mode(0o777))?;
     Ok("changed the mode of stdin".into())
+}
+
+fn chmod_stdout() -> Attempted {
+    rustix::fs::fchmod(std::io::stdout().as_fd(), Mode::from_raw_mode(0o777))?;
+    Ok("changed the mode of stdout".into())
 }
 
 /// The fd is read-only; the file behind it may not be.
