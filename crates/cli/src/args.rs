@@ -289,9 +289,7 @@ where
 }
 
 fn cpus(text: &str) -> Result<Bound<Cpus>, String> {
-    bound::<f64>(text)
-        .map(|bound| bound.map(Cpus))
-        .map_err(|_| "write a number like 1.5, or none".to_owned())
+    bound::<f64>(text).map(|bound| bound.map(Cpus)).map_err(|_| "write a number like 1.5, or none".to_owned())
 }
 
 fn count(text: &str) -> Result<Bound<u32>, String> {

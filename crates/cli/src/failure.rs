@@ -51,7 +51,8 @@ impl Failure {
                 0
             }
             Self::Nothing(error) => {
-                let _ = std::io::Write::write_all(&mut std::io::stderr(), error.render().to_string().as_bytes());
+                let _ =
+                    std::io::Write::write_all(&mut std::io::stderr(), error.render().to_string().as_bytes());
                 REFUSED
             }
             Self::Refused { error, json } => {
@@ -82,13 +83,14 @@ fn reason(error: &clap::Error) -> String {
 }
 
 fn next_step(error: &clap::Error, verb: &str) -> String {
-    let suggested = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue]
-        .into_iter()
-        .find_map(|kind| match error.get(kind)? {
-            ContextValue::String(text) => Some(text.clone()),
-            ContextValue::Strings(texts) => texts.first().cloned(),
-            _ => None,
-        });
+    let suggested =
+        [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue]
+            .into_iter()
+            .find_map(|kind| match error.get(kind)? {
+                ContextValue::String(text) => Some(text.clone()),
+                ContextValue::Strings(texts) => texts.first().cloned(),
+                _ => None,
+            });
     let usage = match error.get(ContextKind::Usage) {
         Some(ContextValue::StyledStr(usage)) => usage.to_string().strip_prefix("Usage: ").map(str::to_owned),
         _ => None,

@@ -25,8 +25,10 @@ fn main() {
 
 fn run_only(mut argv: Vec<OsString>) -> Result<i32, Failure> {
     argv.remove(0);
-    let mut command = args::described_run(RunArgs::augment_args(Command::new("run").bin_name("ringfence run")));
-    let matches = command.try_get_matches_from_mut(argv).map_err(|error| Failure::usage(error, "ringfence run"))?;
+    let mut command =
+        args::described_run(RunArgs::augment_args(Command::new("run").bin_name("ringfence run")));
+    let matches =
+        command.try_get_matches_from_mut(argv).map_err(|error| Failure::usage(error, "ringfence run"))?;
     let run = RunArgs::from_arg_matches(&matches).map_err(|error| Failure::usage(error, "ringfence run"))?;
     verbs::run::run(run)
 }

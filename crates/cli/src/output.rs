@@ -21,7 +21,11 @@ pub(crate) fn raw(bytes: &[u8]) {
 
 /// One JSON object, on one line if a program reads it.
 pub(crate) fn json(value: &impl Serialize) {
-    let text = if stdout().is_terminal() { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
+    let text = if stdout().is_terminal() {
+        serde_json::to_string_pretty(value)
+    } else {
+        serde_json::to_string(value)
+    };
     match text {
         Ok(text) => line(text),
         Err(error) => say("error", AnsiColor::Red, &format!("the result can't be written as JSON: {error}")),

@@ -41,7 +41,9 @@ pub(crate) fn run(args: RunArgs) -> Result<(RunSpec, Telling), Failure> {
         (false, true) => Stream::Capture,
         (false, false) => Stream::Inherit,
     };
-    let receipt = args.receipt.map(|path| if path == Path::new("-") { ReceiptTo::Stderr } else { ReceiptTo::File(path) });
+    let receipt = args
+        .receipt
+        .map(|path| if path == Path::new("-") { ReceiptTo::Stderr } else { ReceiptTo::File(path) });
     let telling = Telling { json: args.json, explain: args.explain, receipt };
     let spec = RunSpec {
         policy: policy(args.policy)?,
@@ -118,7 +120,10 @@ fn variable(text: &str) -> Result<(String, String), Failure> {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err(Failure::new(
             format!("`--env {text}` has no value"),
-            format!("--env NAME=VALUE, or --pass-env {} to pass your own", if text.is_empty() { "NAME" } else { text }),
+            format!(
+                "--env NAME=VALUE, or --pass-env {} to pass your own",
+                if text.is_empty() { "NAME" } else { text }
+            ),
         )),
     }
 }

@@ -112,7 +112,10 @@ fn bad_input_is_a_reason_and_a_next_step() {
         let errors = said.split_once("--- stderr\n").unwrap().1;
         let lines: Vec<&str> = errors.lines().collect();
         assert_eq!(lines.len(), 2, "{name}: not a reason and a next step: {said}");
-        assert!(lines[0].starts_with("ringfence: error: ") && lines[1].starts_with("  try: "), "{name}: {said}");
+        assert!(
+            lines[0].starts_with("ringfence: error: ") && lines[1].starts_with("  try: "),
+            "{name}: {said}"
+        );
         all.push_str(&format!("# {name}\n$ ringfence {}\n{errors}\n", args.join(" ")));
     }
     assert_snapshot!("bad_input", all);
@@ -206,7 +209,10 @@ fn schema_check_completions_and_man() {
         serde_json::from_slice(&place.output(&["policy", "schema"]).stdout).unwrap();
     assert!(schema["properties"]["limits"].is_object());
     place.write("good.toml", "[limits]\nmemory = \"1G\"\n");
-    assert_eq!(place.said(&["policy", "check", "../good.toml"]), "exit 0\n--- stdout\n../good.toml: good\n--- stderr\n");
+    assert_eq!(
+        place.said(&["policy", "check", "../good.toml"]),
+        "exit 0\n--- stdout\n../good.toml: good\n--- stderr\n"
+    );
     for shell in ["bash", "zsh", "fish"] {
         let script = place.output(&["completions", shell]);
         assert!(String::from_utf8_lossy(&script.stdout).contains("workspace"), "{shell}");
@@ -224,7 +230,9 @@ fn doctor_gives_a_row_for_each_mechanism() {
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let rows = report["rows"].as_array().unwrap();
     let row = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name}"));
-    for name in ["kernel", "sandbox", "Landlock", "seccomp notification", "throwaway layers", "workspace here"] {
+    for name in
+        ["kernel", "sandbox", "Landlock", "seccomp notification", "throwaway layers", "workspace here"]
+    {
         assert_eq!(row(name)["status"], "ok", "{report:#}");
     }
     assert_eq!(output.status.code(), Some(i32::from(report["restrictive"] != true)));

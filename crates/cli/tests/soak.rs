@@ -30,7 +30,7 @@ fn many_at_once_all_end_well_and_leave_nothing() {
                             return;
                         }
                         // Every other one in the same workspace, whose placeholders they share.
-                        let profile = if number % 2 == 0 { "restrictive" } else { "moderate" };
+                        let profile = if number.is_multiple_of(2) { "restrictive" } else { "moderate" };
                         let command = format!("echo {number}; (sleep 1000 &) ; exit {}", number % 7);
                         Test::in_scene(&scene)
                             .profile(profile)
@@ -44,7 +44,10 @@ fn many_at_once_all_end_well_and_leave_nothing() {
             }
         });
         before.assert_none_since();
-        println!("{runs} runs as {identity:?}, {AT_ONCE} at a time, in {:.1} s", started.elapsed().as_secs_f64());
+        println!(
+            "{runs} runs as {identity:?}, {AT_ONCE} at a time, in {:.1} s",
+            started.elapsed().as_secs_f64()
+        );
     }
 }
 
@@ -69,6 +72,8 @@ fn a_kill_at_any_moment_leaves_nothing() {
         // What a kill leaves in the state directory, in the workspace and of cgroups, the next start sweeps.
         Test::in_scene(&scene).cwd(scene.workspace()).plain().run(["true"]).code(0);
         before.assert_none_since();
-        println!("{kills} kills as {identity:?} (seed {seed}), {after_the_start} of them after the command's start");
+        println!(
+            "{kills} kills as {identity:?} (seed {seed}), {after_the_start} of them after the command's start"
+        );
     }
 }

@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use ringfence_linux::{
-    cloexec_from, exec, exit_now, fork, make_controlling, move_fd, reset_signals, set_dumpable, start_session,
-    unblock_all,
+    cloexec_from, exec, exit_now, fork, make_controlling, move_fd, reset_signals, set_dumpable,
+    start_session, unblock_all,
 };
 use rustix::pipe::{PipeFlags, pipe_with};
 
@@ -71,7 +71,8 @@ impl Command {
             let _ = std::fs::write("/proc/self/oom_score_adj", "500");
             start_session().map_err(errno(ExecStage::Stdio))?;
             self.place_stdio().map_err(errno(ExecStage::Stdio))?;
-            rustix::process::chdir(&self.directory).map_err(|error| errno(ExecStage::Directory)(error.into()))?;
+            rustix::process::chdir(&self.directory)
+                .map_err(|error| errno(ExecStage::Directory)(error.into()))?;
             cloexec_from(3).map_err(errno(ExecStage::Stdio))?;
             reset_signals();
             unblock_all().map_err(errno(ExecStage::Stdio))?;

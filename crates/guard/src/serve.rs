@@ -2,9 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use ringfence_linux::{
-    Exited, SignalFd, exit_now, kill_all, kill_group, reap, recv_with_fds, send_with_fds,
-};
+use ringfence_linux::{Exited, SignalFd, exit_now, kill_all, kill_group, reap, recv_with_fds, send_with_fds};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::command::Command;
@@ -16,10 +14,13 @@ const SIGSTOP: i32 = 19;
 const SIGCONT: i32 = 18;
 
 /// Start `command` and stay until it ends or the owner goes; then end, and with it the pid namespace.
-/// `private` are directories on the layers that the disk limit holds for.
-pub fn serve(control: BorrowedFd<'_>, command: Command, private: &[&str]) -> ! {
+/// `private` are places of limited size, each with the bit that reports it full.
+pub fn serve(control: BorrowedFd<'_>, command: Command, private: &[(&str, u8)]) -> ! {
     let end = match run(control, command) {
-        Ok(how) => FromGuard::Exited { how, full: private.iter().any(|path| is_full(path)) },
+        Ok(how) => {
+            let full = private.iter().filter(|(path, _)| is_full(path)).fold(0, |bits, (_, bit)| bits | bit);
+            FromGuard::Exited { how, full }
+        }
         Err(message) => message,
     };
     let _ = send_with_fds(control, &end.encode(), &[]);
@@ -28,7 +29,11 @@ pub fn serve(control: BorrowedFd<'_>, command: Command, private: &[&str]) -> ! {
 
 fn failed(step: &str) -> impl FnOnce(std::io::Error) -> FromGuard {
     let step = step.to_string();
-    move |error| FromGuard::Failed { step, subject: error.to_string(), errno: error.raw_os_error().unwrap_or(0) }
+    move |error| FromGuard::Failed {
+        step,
+        subject: error.to_string(),
+        errno: error.raw_os_error().unwrap_or(0),
+    }
 }
 
 fn run(control: BorrowedFd<'_>, command: Command) -> Result<Exited, FromGuard> {

@@ -31,8 +31,8 @@ pub enum FromGuard {
     NotStarted { stage: ExecStage, errno: i32 },
     /// The command runs.
     Started,
-    /// The command ended; `full` names private layers that had no space left then.
-    Exited { how: Exited, full: bool },
+    /// The command ended; the private places that had no space left then, as the bits that the owner gave them.
+    Exited { how: Exited, full: u8 },
 }
 
 fn number(bytes: &[u8]) -> Option<i32> {
@@ -88,7 +88,7 @@ impl FromGuard {
                     Exited::Signal(signal) => (b'k', *signal),
                 };
                 let mut bytes = tagged(tag, value);
-                bytes.push(u8::from(*full));
+                bytes.push(*full);
                 bytes
             }
         }
@@ -113,8 +113,8 @@ impl FromGuard {
                 };
                 Self::NotStarted { stage, errno: number(rest)? }
             }
-            b'e' => Self::Exited { how: Exited::Code(number(rest)?), full: *rest.get(4)? != 0 },
-            b'k' => Self::Exited { how: Exited::Signal(number(rest)?), full: *rest.get(4)? != 0 },
+            b'e' => Self::Exited { how: Exited::Code(number(rest)?), full: *rest.get(4)? },
+            b'k' => Self::Exited { how: Exited::Signal(number(rest)?), full: *rest.get(4)? },
             _ => return None,
         })
     }
@@ -135,8 +135,8 @@ mod tests {
             FromGuard::Failed { step: "mount".into(), subject: "/a\nb".into(), errno: 13 },
             FromGuard::NotStarted { stage: ExecStage::Program, errno: 2 },
             FromGuard::NotStarted { stage: ExecStage::Directory, errno: 13 },
-            FromGuard::Exited { how: Exited::Code(3), full: false },
-            FromGuard::Exited { how: Exited::Signal(9), full: true },
+            FromGuard::Exited { how: Exited::Code(3), full: 0 },
+            FromGuard::Exited { how: Exited::Signal(9), full: 2 },
         ] {
             assert_eq!(FromGuard::decode(&message.encode()), Some(message));
         }

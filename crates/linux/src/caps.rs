@@ -3,10 +3,9 @@
 use std::io;
 
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, CapabilitiesSecureBits, clear_ambient_capability_set, set_capabilities,
+    CapabilitiesSecureBits, CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities,
     set_capabilities_secure_bits, set_no_new_privs,
 };
-
 
 /// Drop every capability from all five sets, lock the bits that would give them back to uid 0, and set
 /// `no_new_privs`.

@@ -48,15 +48,18 @@ pub fn landlock_abi() -> i32 {
     i32::try_from(abi).unwrap_or(0).max(0)
 }
 
+/// `ResolveUnix` is in none of them: where the kernel knows it (ABI 9), a socket can be connected to only if it was made
+/// inside.
 fn rights(access: LandlockAccess, abi: ABI) -> BitFlags<AccessFs> {
-    let read = AccessFs::from_read(abi);
+    let read = AccessFs::from_read(abi) & !AccessFs::ResolveUnix;
     match access {
         LandlockAccess::Read => read,
         LandlockAccess::List => AccessFs::ReadDir.into(),
-        LandlockAccess::Write => AccessFs::from_all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev),
-        LandlockAccess::Device => {
-            read | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev
+        LandlockAccess::Write => {
+            AccessFs::from_all(abi)
+                & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev | AccessFs::ResolveUnix)
         }
+        LandlockAccess::Device => read | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev,
         LandlockAccess::ReadFile => AccessFs::ReadFile.into(),
         LandlockAccess::WriteFile => AccessFs::WriteFile | AccessFs::Truncate,
     }

@@ -22,17 +22,19 @@ mod sockets;
 pub use caps::drop_all_capabilities;
 pub use cgroup::{Cgroup, CgroupError, CgroupLimits, Controller, Hierarchy, sweep as sweep_cgroups};
 pub use confine::{LandlockAccess, LandlockRule, LandlockTarget, landlock_abi, restrict_with_landlock};
-pub use fds::{StdioProblem, check_stdio, cloexec_from, close_except, move_fd, reopen_read_only, reopen_write_only};
+pub use fds::{
+    StdioProblem, check_stdio, cloexec_from, close_except, move_fd, reopen_read_only, reopen_write_only,
+};
 pub use idmap::{IdMap, deny_setgroups, write_id_map};
 pub use mount::{
-    MountFlags, attach, attach_to, clone_tree, clone_tree_of, idmap_tree, make_private, mount_devpts, mount_overlay,
-    mount_proc, mount_tmpfs, pivot_into, restrict_mount, restrict_tree,
+    MountFlags, attach, attach_to, clone_tree, clone_tree_of, idmap_tree, make_private, mount_devpts,
+    mount_overlay, mount_proc, mount_tmpfs, pivot_into, restrict_mount, restrict_tree,
 };
 pub use namespaces::{Fork, Namespaces, fork, fork_into, unshare_cgroup, unshare_user};
 pub use process::{
     Exited, become_user, environment_names, exec, exit_now, kill_all, kill_group, kill_process, reap,
-    scrub_environment, set_die_with_parent, set_dumpable, set_hostname, set_limit, start_session, start_time, thread_count,
-    wait_for,
+    scrub_environment, set_die_with_parent, set_dumpable, set_hostname, set_limit, start_session, start_time,
+    thread_count, wait_for,
 };
 pub use pty::{Pty, make_controlling, open_pty, window_size};
 pub use signals::{SignalFd, block_signals, reset_signals, stop_self, unblock_all};

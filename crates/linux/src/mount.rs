@@ -9,7 +9,8 @@ use std::path::Path;
 
 use rustix::fs::CWD;
 use rustix::mount::{
-    MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount_change, move_mount, open_tree, unmount,
+    MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount_change, move_mount, open_tree,
+    unmount,
 };
 
 /// What a mount forbids.
@@ -52,7 +53,8 @@ pub fn make_private() -> io::Result<()> {
 
 /// A detached copy of what is mounted at `path` and below, from this mount namespace.
 pub fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
     Ok(open_tree(CWD, path, flags)?)
 }
 
@@ -134,8 +136,12 @@ pub fn mount_overlay(lower: &Path, upper: &Path, work: &Path, target: &Path) -> 
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
         }
     }
-    let data =
-        format!("lowerdir={},upperdir={},workdir={},userxattr", lower.display(), upper.display(), work.display());
+    let data = format!(
+        "lowerdir={},upperdir={},workdir={},userxattr",
+        lower.display(),
+        upper.display(),
+        work.display()
+    );
     mount_fs("overlay", target, libc::MS_NOSUID | libc::MS_NODEV, &data)
 }
 

@@ -16,11 +16,20 @@ fn main() {
     let plan = Native.plan(&request, &host).unwrap();
     match Native.run(&request, plan) {
         Ok(outcome) => {
-            for d in &outcome.denials { eprintln!("denied: {} {} x{}: {}", d.rule, d.what, d.count, d.remedy); }
-            for n in &outcome.notes { eprintln!("note: {n}"); }
-            if let End::NotStarted{..} = outcome.end { eprintln!("{:?}", outcome.end); }
+            for d in &outcome.denials {
+                eprintln!("denied: {} {} x{}: {}", d.rule, d.what, d.count, d.remedy);
+            }
+            for n in &outcome.notes {
+                eprintln!("note: {n}");
+            }
+            if let End::NotStarted { .. } = outcome.end {
+                eprintln!("{:?}", outcome.end);
+            }
             std::process::exit(outcome.exit_code())
         }
-        Err(refusal) => { eprintln!("refused: {refusal}\n  {}", refusal.fix()); std::process::exit(125) }
+        Err(refusal) => {
+            eprintln!("refused: {refusal}\n  {}", refusal.fix());
+            std::process::exit(125)
+        }
     }
 }

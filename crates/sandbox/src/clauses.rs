@@ -84,7 +84,9 @@ pub(crate) fn describe(mut plan: Plan, policy: &Policy, host: &Host, strict: boo
     receipt.enforced(Clause::Capabilities, "none", "all five sets emptied, securebits locked");
     receipt.enforced(Clause::NoNewPrivs, "on", "PR_SET_NO_NEW_PRIVS");
     let identity = match plan.ids.mapped {
-        Some(mapped) => format!("user namespace: {} inside is the unused {} outside", plan.ids.uid, mapped.outside),
+        Some(mapped) => {
+            format!("user namespace: {} inside is the unused {} outside", plan.ids.uid, mapped.outside)
+        }
         None => "user namespace: the caller's own id".to_string(),
     };
     receipt.enforced(Clause::Identity, format!("{}:{}", plan.ids.uid, plan.ids.gid), identity);
@@ -94,7 +96,11 @@ pub(crate) fn describe(mut plan: Plan, policy: &Policy, host: &Host, strict: boo
         "a new environment",
     );
     if plan.seccomp {
-        receipt.enforced(Clause::Syscalls, "default", "seccomp filter; closed calls are reported by user notification");
+        receipt.enforced(
+            Clause::Syscalls,
+            "default",
+            "seccomp filter; closed calls are reported by user notification",
+        );
     } else {
         receipt.waived(Clause::Syscalls);
     }

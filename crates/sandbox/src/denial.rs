@@ -71,7 +71,8 @@ pub(crate) struct Denials(Vec<Denial>);
 
 impl Denials {
     pub(crate) fn add(&mut self, denial: Denial) {
-        let same = |had: &&mut Denial| had.kind == denial.kind && had.what == denial.what && had.rule == denial.rule;
+        let same =
+            |had: &&mut Denial| had.kind == denial.kind && had.what == denial.what && had.rule == denial.rule;
         if let Some(had) = self.0.iter_mut().find(same) {
             had.count += denial.count;
             had.inferred &= denial.inferred;

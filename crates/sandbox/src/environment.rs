@@ -47,9 +47,10 @@ pub(crate) fn working_directory(
         None => PathBuf::from(WORKSPACE),
     };
     match &request.directory {
-        Some(directory) if directory.as_os_str().is_empty() => {
-            Err(Refusal::bad("the directory given with --cwd is empty", "name a directory inside the sandbox"))
-        }
+        Some(directory) if directory.as_os_str().is_empty() => Err(Refusal::bad(
+            "the directory given with --cwd is empty",
+            "name a directory inside the sandbox",
+        )),
         Some(directory) => Ok(start.join(directory)),
         None => Ok(start),
     }

@@ -81,7 +81,8 @@ pub struct Host {
 }
 
 /// System directories: programs, libraries and their settings, nothing of a user's.
-const SYSTEM: &[&str] = &["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "opt", "nix", "gnu"];
+const SYSTEM: &[&str] =
+    &["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "opt", "nix", "gnu"];
 /// Never shown from the host, whatever the policy: kernel interfaces, devices, others' sockets and temporary files.
 const NEVER: &[&str] = &["proc", "sys", "dev", "run", "tmp", "lost+found", "workspace", "skills"];
 
@@ -98,7 +99,10 @@ impl Host {
         }
         let (user, home) = account(uid);
         let current = std::env::current_dir().map_err(|error| {
-            Refusal::bad(format!("the current directory cannot be used: {error}"), "change to a directory that exists")
+            Refusal::bad(
+                format!("the current directory cannot be used: {error}"),
+                "change to a directory that exists",
+            )
         })?;
         let environment = passed_environment(policy);
         let workspace = find_workspace(policy, &current, &home)?;
@@ -146,7 +150,8 @@ impl Host {
 /// (6, 6) of "6.6.1-generic". tmpfs has the attributes that an overlay's upper layer needs since then.
 fn kernel_release() -> (u32, u32) {
     let name = rustix::system::uname();
-    let mut numbers = name.release().to_str().unwrap_or_default().split(['.', '-']).map(|part| part.parse().unwrap_or(0));
+    let mut numbers =
+        name.release().to_str().unwrap_or_default().split(['.', '-']).map(|part| part.parse().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
@@ -157,7 +162,8 @@ fn account(uid: u32) -> (String, PathBuf) {
     let text = String::from_utf8_lossy(&text);
     let entry = text.lines().find_map(|line| {
         let fields: Vec<&str> = line.split(':').collect();
-        (fields.len() >= 6 && fields[2].parse() == Ok(uid)).then(|| (fields[0].to_string(), PathBuf::from(fields[5])))
+        (fields.len() >= 6 && fields[2].parse() == Ok(uid))
+            .then(|| (fields[0].to_string(), PathBuf::from(fields[5])))
     });
     match (entry, home_variable) {
         (Some((user, home)), variable) => (user, variable.unwrap_or(home)),
@@ -167,7 +173,9 @@ fn account(uid: u32) -> (String, PathBuf) {
 
 /// From the caller's global git configuration: these two keys and nothing else of it.
 fn git_user(home: &Path) -> Option<GitUser> {
-    let text = [".gitconfig", ".config/git/config"].iter().find_map(|name| fs::read_to_string(home.join(name)).ok())?;
+    let text = [".gitconfig", ".config/git/config"]
+        .iter()
+        .find_map(|name| fs::read_to_string(home.join(name)).ok())?;
     let mut in_user = false;
     let (mut name, mut email) = (None, None);
     for line in text.lines().map(str::trim) {
@@ -182,7 +190,8 @@ fn git_user(home: &Path) -> Option<GitUser> {
             }
         }
     }
-    let plain = |text: &String| !text.is_empty() && !text.chars().any(|c| c.is_control() || matches!(c, '"' | '\\'));
+    let plain =
+        |text: &String| !text.is_empty() && !text.chars().any(|c| c.is_control() || matches!(c, '"' | '\\'));
     Some(GitUser { name: name.filter(plain)?, email: email.filter(plain)? })
 }
 
@@ -279,7 +288,9 @@ fn find_workspace(policy: &Policy, current: &Path, home: &Path) -> Result<Option
     let real_home = fs::canonicalize(home).unwrap_or_else(|_| home.to_path_buf());
     if real_home.starts_with(&real) {
         let which = if asked { "it" } else { "the current directory" };
-        return Err(problem(&format!("{which} holds your whole home directory, keys and passwords included")));
+        return Err(problem(&format!(
+            "{which} holds your whole home directory, keys and passwords included"
+        )));
     }
     let first = real.components().nth(1).map(|first| first.as_os_str().to_owned());
     let is_system = first.is_none_or(|first| {
@@ -290,15 +301,22 @@ fn find_workspace(policy: &Policy, current: &Path, home: &Path) -> Result<Option
     if is_system {
         return Err(problem("it is a directory of the system"));
     }
-    Ok(Some(WorkspaceDir { uid: facts.uid(), gid: facts.gid(), device: facts.dev(), inode: facts.ino(), path: real }))
+    Ok(Some(WorkspaceDir {
+        uid: facts.uid(),
+        gid: facts.gid(),
+        device: facts.dev(),
+        inode: facts.ino(),
+        path: real,
+    }))
 }
 
 fn find_toolchains(home: &Path) -> Vec<ToolchainDir> {
     let path = std::env::var("PATH").unwrap_or_default();
-    let locators = ["CARGO_HOME", "RUSTUP_HOME", "PYENV_ROOT", "NVM_DIR", "GOPATH", "GOROOT", "VOLTA_HOME", "DENO_DIR"]
-        .into_iter()
-        .filter_map(|name| Some((name.to_string(), std::env::var(name).ok()?)))
-        .collect();
+    let locators =
+        ["CARGO_HOME", "RUSTUP_HOME", "PYENV_ROOT", "NVM_DIR", "GOPATH", "GOROOT", "VOLTA_HOME", "DENO_DIR"]
+            .into_iter()
+            .filter_map(|name| Some((name.to_string(), std::env::var(name).ok()?)))
+            .collect();
     let mut found = toolchains_for_path(&path, home, &locators);
     found.retain(|toolchain| toolchain.path.is_dir());
     found
@@ -318,9 +336,15 @@ fn refuse_shown_and_hidden<'a>(
     hidden: &[PathBuf],
 ) -> Result<(), Refusal> {
     for path in shown {
-        if let Some(over) = hidden.iter().find(|over| path.real.starts_with(over) || path.written.starts_with(over)) {
+        if let Some(over) =
+            hidden.iter().find(|over| path.real.starts_with(over) || path.written.starts_with(over))
+        {
             return Err(Refusal::bad(
-                format!("{} cannot be shown: {} is hidden, and hiding wins", path.written.display(), over.display()),
+                format!(
+                    "{} cannot be shown: {} is hidden, and hiding wins",
+                    path.written.display(),
+                    over.display()
+                ),
                 "copy the file elsewhere, or take the rule that hides it out",
             ));
         }
@@ -344,7 +368,8 @@ fn system_roots() -> Vec<RootEntry> {
 
 fn all_roots() -> Vec<RootEntry> {
     let Ok(entries) = fs::read_dir("/") else { return system_roots() };
-    let mut names: Vec<String> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let mut names: Vec<String> =
+        entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     names.iter().filter(|name| !NEVER.contains(&name.as_str())).filter_map(|name| root_entry(name)).collect()
 }
@@ -353,10 +378,8 @@ fn all_roots() -> Vec<RootEntry> {
 /// what SECURITY.md says of a direct workspace.
 fn listening_sockets() -> Vec<PathBuf> {
     let Ok(table) = fs::read_to_string("/proc/net/unix") else { return Vec::new() };
-    let mut paths: Vec<PathBuf> = table
-        .lines()
-        .filter_map(|line| line.find(" /").map(|at| PathBuf::from(&line[at + 1..])))
-        .collect();
+    let mut paths: Vec<PathBuf> =
+        table.lines().filter_map(|line| line.find(" /").map(|at| PathBuf::from(&line[at + 1..]))).collect();
     paths.sort();
     paths.dedup();
     paths

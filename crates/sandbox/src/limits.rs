@@ -12,7 +12,11 @@ use crate::request::{Request, Stream};
 /// guard is a process of the sandbox too, and not one of the command's.
 const GUARD: u32 = 1;
 
-pub(crate) fn plan_limits(request: &Request, host: &Host, receipt: &mut Receipt) -> Result<PlannedLimits, Refusal> {
+pub(crate) fn plan_limits(
+    request: &Request,
+    host: &Host,
+    receipt: &mut Receipt,
+) -> Result<PlannedLimits, Refusal> {
     let policy = &request.policy.policy;
     let asked = |clause| request.policy.origins.asked(clause);
     let mut limits = policy.limits.clone();
@@ -59,8 +63,11 @@ pub(crate) fn plan_limits(request: &Request, host: &Host, receipt: &mut Receipt)
         if host.workspace.is_some() && asked(Clause::LimitDisk) {
             return Err(Refusal::NotEnforceable {
                 clause: Clause::LimitDisk.as_str(),
-                why: "the workspace is your own directory, and its filesystem has no project quota for it".into(),
-                fix: "leave --disk out, or use a private workspace: --profile restrictive without --workspace".into(),
+                why: "the workspace is your own directory, and its filesystem has no project quota for it"
+                    .into(),
+                fix:
+                    "leave --disk out, or use a private workspace: --profile restrictive without --workspace"
+                        .into(),
             });
         }
         receipt.enforced(Clause::LimitDisk, disk.to_string(), "size of the private tmpfs layer");
@@ -82,13 +89,18 @@ pub(crate) fn plan_limits(request: &Request, host: &Host, receipt: &mut Receipt)
         } else if asked(Clause::LimitOutput) {
             return Err(Refusal::NotEnforceable {
                 clause: Clause::LimitOutput.as_str(),
-                why: "the command writes to your own stdout and stderr, which are handed in as they are".into(),
+                why: "the command writes to your own stdout and stderr, which are handed in as they are"
+                    .into(),
                 fix: "add --json, which captures output, or leave --output-limit out".into(),
             });
         }
     }
     if let Some(wall_time) = limits.wall_time {
-        receipt.enforced(Clause::LimitWallTime, wall_time.to_string(), "supervisor's deadline, then SIGKILL of the tree");
+        receipt.enforced(
+            Clause::LimitWallTime,
+            wall_time.to_string(),
+            "supervisor's deadline, then SIGKILL of the tree",
+        );
     }
     Ok(PlannedLimits {
         cgroup,

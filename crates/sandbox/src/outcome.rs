@@ -15,7 +15,10 @@ pub enum End {
     TimedOut,
     /// The caller was told to stop by this signal, and the tree was ended.
     Interrupted(i32),
-    NotStarted { stage: ExecStage, errno: i32 },
+    NotStarted {
+        stage: ExecStage,
+        errno: i32,
+    },
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

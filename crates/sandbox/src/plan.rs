@@ -30,22 +30,55 @@ pub enum Access {
 #[serde(rename_all = "lowercase", tag = "mount")]
 pub enum Mount {
     /// What the host has at `source`. `own_ids`: shown as the sandbox user's, where the caller is root.
-    Bind { source: PathBuf, target: PathBuf, access: Access, own_ids: bool },
+    Bind {
+        source: PathBuf,
+        target: PathBuf,
+        access: Access,
+        own_ids: bool,
+    },
     /// The host's directory with writes into a throwaway layer.
-    Overlay { source: PathBuf, target: PathBuf, own_ids: bool },
+    Overlay {
+        source: PathBuf,
+        target: PathBuf,
+        own_ids: bool,
+    },
     /// A directory in the private layer that the disk limit holds for.
-    Private { target: PathBuf, mode: u32 },
-    Tmpfs { target: PathBuf, bytes: u64, mode: u32 },
-    Symlink { target: PathBuf, to: PathBuf },
+    Private {
+        target: PathBuf,
+        mode: u32,
+    },
+    Tmpfs {
+        target: PathBuf,
+        bytes: u64,
+        mode: u32,
+    },
+    Symlink {
+        target: PathBuf,
+        to: PathBuf,
+    },
     /// A small read-only file of ours over the host's.
-    File { target: PathBuf, text: String },
-    Device { target: PathBuf },
-    Terminals { target: PathBuf },
-    Proc { target: PathBuf },
+    File {
+        target: PathBuf,
+        text: String,
+    },
+    Device {
+        target: PathBuf,
+    },
+    Terminals {
+        target: PathBuf,
+    },
+    Proc {
+        target: PathBuf,
+    },
     /// A file of ours in a private place, the command's to change; added to what is there.
-    Seed { target: PathBuf, text: String },
+    Seed {
+        target: PathBuf,
+        text: String,
+    },
     /// Shown empty, if it is there at all.
-    Hide { target: PathBuf },
+    Hide {
+        target: PathBuf,
+    },
 }
 
 impl Mount {
@@ -173,7 +206,8 @@ fn check_network(policy: &Policy, receipt: &mut Receipt) -> Result<(), Refusal> 
         mode @ (NetworkMode::Allow | NetworkMode::Open) => Err(Refusal::NotEnforceable {
             clause: "network",
             why: format!("mode `{}` needs egress, which this version does not have", mode_name(mode)),
-            fix: "use network.mode = \"off\", or give the network up in so many words with --waive network".into(),
+            fix: "use network.mode = \"off\", or give the network up in so many words with --waive network"
+                .into(),
         }),
     }
 }
@@ -197,7 +231,9 @@ fn plan_ids(policy: &Policy, host: &Host) -> Ids {
     let (uid, gid) = if mapped.is_some() { (INSIDE_ID, INSIDE_ID) } else { (host.uid, host.gid) };
     let own_name = || if mapped.is_some() { "sandbox".into() } else { host.user.clone() };
     let user = policy.identity.user.clone().unwrap_or_else(own_name);
-    let home = if policy.identity.own_home_path { host.home.clone() } else { Path::new("/home").join(&user) };
+    // Where all of the host is shown, read-only, there is no place for another home.
+    let own_path = policy.identity.own_home_path || policy.filesystem.host == HostFiles::All;
+    let home = if own_path { host.home.clone() } else { Path::new("/home").join(&user) };
     Ids { uid, gid, mapped, user, home }
 }
 
@@ -303,8 +339,7 @@ fn hidden(host: &Host, workspace: Option<&PlannedWorkspace>, mounts: &[Mount]) -
             _ => None,
         })
         .collect();
-    let in_workspace =
-        |path: &Path| workspace.is_some_and(|workspace| path.starts_with(&workspace.source));
+    let in_workspace = |path: &Path| workspace.is_some_and(|workspace| path.starts_with(&workspace.source));
     let credentials = host.toolchains.iter().flat_map(|toolchain| toolchain.hide.iter());
     let sockets = host
         .sockets

@@ -8,7 +8,8 @@ use crate::host::{GitUser, HostPath, RootEntry, WorkspaceDir};
 use crate::request::Stream;
 
 fn host(uid: u32) -> Host {
-    let root = |path: &str, link: Option<&str>| RootEntry { path: path.into(), link: link.map(PathBuf::from) };
+    let root =
+        |path: &str, link: Option<&str>| RootEntry { path: path.into(), link: link.map(PathBuf::from) };
     Host {
         uid,
         gid: uid,
@@ -25,7 +26,10 @@ fn host(uid: u32) -> Host {
         toolchains: Vec::new(),
         git_user: Some(GitUser { name: "Ann".into(), email: "ann@example.org".into() }),
         sockets: Vec::new(),
-        cgroups: Hierarchy::V2 { base: "/sys/fs/cgroup".into(), controllers: BTreeSet::from(Controller::ALL) },
+        cgroups: Hierarchy::V2 {
+            base: "/sys/fs/cgroup".into(),
+            controllers: BTreeSet::from(Controller::ALL),
+        },
         landlock: 7,
         open_files_hard: 65_536,
         home_exists: true,
@@ -34,10 +38,17 @@ fn host(uid: u32) -> Host {
 }
 
 fn workspace(mut host: Host) -> Host {
-    host.workspace =
-        Some(WorkspaceDir { path: "/home/ann/project".into(), uid: host.uid, gid: host.gid, device: 1, inode: 2 });
-    host.toolchains =
-        vec![ToolchainDir { path: "/home/ann/.cargo".into(), hide: vec!["/home/ann/.cargo/credentials.toml".into()] }];
+    host.workspace = Some(WorkspaceDir {
+        path: "/home/ann/project".into(),
+        uid: host.uid,
+        gid: host.gid,
+        device: 1,
+        inode: 2,
+    });
+    host.toolchains = vec![ToolchainDir {
+        path: "/home/ann/.cargo".into(),
+        hide: vec!["/home/ann/.cargo/credentials.toml".into()],
+    }];
     host
 }
 
@@ -71,7 +82,8 @@ fn the_moderate_plan_of_root() {
 #[test]
 fn a_network_that_cannot_be_enforced_is_refused() {
     for mode in ["allow", "open"] {
-        let refusal = planned(ProfileName::Restrictive, &format!("[network]\nmode = '{mode}'"), &host(1000)).unwrap_err();
+        let refusal = planned(ProfileName::Restrictive, &format!("[network]\nmode = '{mode}'"), &host(1000))
+            .unwrap_err();
         assert!(matches!(refusal, Refusal::NotEnforceable { clause: "network", .. }), "{refusal}");
     }
 }
@@ -109,7 +121,10 @@ fn no_landlock_is_refused_unless_waived() {
 #[test]
 fn the_command_starts_where_the_caller_is_if_that_is_shown() {
     let host = workspace(host(1000));
-    assert_eq!(planned(ProfileName::Moderate, "", &host).unwrap().directory, Path::new("/home/ann/project/sub"));
+    assert_eq!(
+        planned(ProfileName::Moderate, "", &host).unwrap().directory,
+        Path::new("/home/ann/project/sub")
+    );
     assert_eq!(planned(ProfileName::Restrictive, "", &host).unwrap().directory, Path::new("/workspace/sub"));
 }
 
@@ -134,8 +149,10 @@ fn a_parent_is_mounted_before_its_children_and_hiding_is_last() {
             break;
         }
         let after = &plan.mounts[index + 1..];
-        assert!(!after.iter().any(|later| {
-            mount.target().starts_with(later.target()) && mount.target() != later.target()
-        }));
+        assert!(
+            !after.iter().any(|later| {
+                mount.target().starts_with(later.target()) && mount.target() != later.target()
+            })
+        );
     }
 }

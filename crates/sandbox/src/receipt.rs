@@ -34,7 +34,12 @@ impl Receipt {
         Self { provider, clauses: Vec::with_capacity(Clause::ALL.len()), warnings: Vec::new() }
     }
 
-    pub(crate) fn enforced(&mut self, clause: Clause, value: impl Into<String>, mechanism: impl Into<String>) {
+    pub(crate) fn enforced(
+        &mut self,
+        clause: Clause,
+        value: impl Into<String>,
+        mechanism: impl Into<String>,
+    ) {
         self.line(clause, Status::Enforced, value.into(), mechanism.into());
     }
 

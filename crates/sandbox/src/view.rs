@@ -47,7 +47,9 @@ pub(crate) fn refused(plan: &Plan, path: &Path, intent: Intent) -> Option<Blocke
         }
         (Some(Mount::Bind { .. } | Mount::File { .. }), _) => None,
         // Private places: what the host has there is another thing.
-        (Some(Mount::Overlay { .. } | Mount::Proc { .. } | Mount::Device { .. } | Mount::Seed { .. }), _) => None,
+        (Some(Mount::Overlay { .. } | Mount::Proc { .. } | Mount::Device { .. } | Mount::Seed { .. }), _) => {
+            None
+        }
         (Some(_) | None, Intent::Read) => Some(Blocked::FileRead { path }),
         (None, Intent::Write) => Some(Blocked::FileWrite { path }),
         (Some(_), Intent::Write) => None,
@@ -57,10 +59,8 @@ pub(crate) fn refused(plan: &Plan, path: &Path, intent: Intent) -> Option<Blocke
 /// The protected name of the workspace that `path` is or lies in.
 fn protected_name(plan: &Plan, path: &Path) -> Option<String> {
     let workspace = plan.workspace.as_ref().filter(|workspace| workspace.protect)?;
-    let below = path
-        .strip_prefix(WORKSPACE)
-        .ok()
-        .or_else(|| path.strip_prefix(workspace.own_path.as_ref()?).ok())?;
+    let below =
+        path.strip_prefix(WORKSPACE).ok().or_else(|| path.strip_prefix(workspace.own_path.as_ref()?).ok())?;
     protected()
         .iter()
         .map(|entry| entry.name)

@@ -32,7 +32,8 @@ pub fn load_policy(places: &Places, spec: PolicySpec) -> Result<Merged, ServiceE
             layers.push((Origin::file(path, label), layer_of_file(places, path, &text)?));
         }
     }
-    let flags = spec.flags.into_iter().map(|(origin, layer)| (origin, resolved(layer, places, &places.current)));
+    let flags =
+        spec.flags.into_iter().map(|(origin, layer)| (origin, resolved(layer, places, &places.current)));
     let flags: Layers = flags.collect();
     let start = project_start(places, &flags);
     let project = find_project(&start, &places.home)?;
@@ -111,7 +112,8 @@ fn project_start(places: &Places, flags: &Layers) -> PathBuf {
         .iter()
         .rev()
         .find_map(|(_, layer)| match &layer.filesystem.workspace {
-            Some(Workspace::Path(path)) => Some(path.clone()),
+            // Above `a/../b`, and above a link, are other directories than the text says.
+            Some(Workspace::Path(path)) => Some(path.canonicalize().unwrap_or_else(|_| path.clone())),
             _ => None,
         })
         .unwrap_or_else(|| places.current.clone())
@@ -145,7 +147,11 @@ fn unreadable(path: &Path, why: &str) -> ServiceError {
 }
 
 fn bad_merge(error: ringfence_policy::MergeError) -> ServiceError {
-    ServiceError::new(ErrorCode::BadPolicy, error.to_string(), "correct it; `ringfence run --help` has examples")
+    ServiceError::new(
+        ErrorCode::BadPolicy,
+        error.to_string(),
+        "correct it; `ringfence run --help` has examples",
+    )
 }
 
 fn untrusted(project: &ProjectFile, loosened: &[Loosening]) -> ServiceError {
@@ -156,4 +162,95 @@ fn untrusted(project: &ProjectFile, loosened: &[Loosening]) -> ServiceError {
         format!("{} would loosen the policy and is not trusted: {}", project.path.display(), list.join(", ")),
         format!("read the file, then run `ringfence trust {}`", project.path.display()),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::StateDir;
+    use std::fs;
+
+    struct Fixture {
+        _root: tempfile::TempDir,
+        places: Places,
+    }
+
+    fn fixture() -> Fixture {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().canonicalize().unwrap();
+        for dir in ["etc", "home/config", "project/sub", "state"] {
+            fs::create_dir_all(path.join(dir)).unwrap();
+        }
+        let places = Places {
+            current: path.join("project/sub"),
+            home: path.join("home"),
+            system_config: path.join("etc/config.toml"),
+            user_config: path.join("home/config/config.toml"),
+            state: StateDir::new(path.join("state")),
+            profile: None,
+            policy: None,
+        };
+        Fixture { _root: root, places }
+    }
+
+    fn flag(name: &str, text: &str) -> PolicySpec {
+        PolicySpec { file: None, flags: vec![(Origin::flag(name), Layer::from_toml(text).unwrap())] }
+    }
+
+    #[test]
+    fn no_file_is_the_default_profile() {
+        let fixture = fixture();
+        let merged = load_policy(&fixture.places, PolicySpec::default()).unwrap();
+        assert_eq!(merged, merge(ProfileName::Moderate, &[]).unwrap());
+    }
+
+    #[test]
+    fn system_below_user_below_project_below_flags() {
+        let Fixture { places, _root } = fixture();
+        fs::write(&places.system_config, "[limits]\nmemory = '4G'\nprocesses = 400\ndisk = '400M'").unwrap();
+        fs::write(&places.user_config, "[limits]\nprocesses = 300\ndisk = '300M'").unwrap();
+        fs::write(places.current.join("../ringfence.toml"), "[limits]\ndisk = '200M'\nopen_files = 99")
+            .unwrap();
+        let merged = load_policy(&places, flag("--open-files", "[limits]\nopen_files = 98")).unwrap();
+        let limits = &merged.policy.limits;
+        assert_eq!(limits.memory.unwrap().to_string(), "4G");
+        assert_eq!(limits.processes, Some(300));
+        assert_eq!(limits.disk.unwrap().to_string(), "200M");
+        assert_eq!(limits.open_files, Some(98));
+        assert_eq!(merged.origins.of("limits.memory"), &Origin::file(&places.system_config, "system config"));
+    }
+
+    #[test]
+    fn what_the_user_allows_the_project_may_spell_out() {
+        let Fixture { places, _root } = fixture();
+        let project = places.current.join("ringfence.toml");
+        fs::write(&project, "[syscalls]\nallow = ['ptrace']").unwrap();
+        let refused = load_policy(&places, PolicySpec::default()).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::Untrusted);
+        assert!(load_policy(&places, flag("--allow-syscall", "[syscalls]\nallow = ['ptrace']")).is_ok());
+        fs::write(&places.user_config, "[syscalls]\nallow = ['ptrace']").unwrap();
+        assert!(load_policy(&places, PolicySpec::default()).is_ok());
+    }
+
+    #[test]
+    fn a_named_workspace_has_its_own_project_whatever_way_it_is_written() {
+        let Fixture { places, _root } = fixture();
+        let other = places.home.join("../other");
+        fs::create_dir_all(&other).unwrap();
+        fs::write(other.join("ringfence.toml"), "[limits]\nprocesses = 7").unwrap();
+        fs::write(places.current.join("ringfence.toml"), "[limits]\nprocesses = 8").unwrap();
+        let merged = load_policy(&places, PolicySpec::default()).unwrap();
+        assert_eq!(merged.policy.limits.processes, Some(8));
+        let mut spec = flag("--workspace", "");
+        spec.flags[0].1.filesystem.workspace = Some(Workspace::Path("../../other".into()));
+        let merged = load_policy(&places, spec).unwrap();
+        assert_eq!(merged.policy.limits.processes, Some(7));
+    }
+
+    #[test]
+    fn a_file_that_may_not_be_read_is_an_error_and_not_skipped() {
+        let Fixture { places, _root } = fixture();
+        fs::create_dir(&places.system_config).unwrap();
+        assert_eq!(load_policy(&places, PolicySpec::default()).unwrap_err().code, ErrorCode::BadPolicy);
+    }
 }

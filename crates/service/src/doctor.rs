@@ -160,7 +160,8 @@ const KERNEL: (u32, u32) = (5, 12);
 
 fn kernel() -> DoctorRow {
     let release = setting("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".into());
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().unwrap_or(0));
+    let mut numbers =
+        release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().unwrap_or(0));
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     if version >= KERNEL {
         ok("kernel", release)
@@ -179,7 +180,9 @@ fn container() -> DoctorRow {
     };
     match found {
         // Not a gap by itself: the sandbox above was tried in it.
-        Some(name) => ok("container", format!("this is a container ({name}); what it closes shows in the rows below")),
+        Some(name) => {
+            ok("container", format!("this is a container ({name}); what it closes shows in the rows below"))
+        }
         None => ok("container", "none seen"),
     }
 }
@@ -201,7 +204,12 @@ const CLOSING: &[Closing] = &[
         "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or install an AppArmor profile for ringfence \
          with `userns,`",
     ),
-    ("/proc/sys/user/max_user_namespaces", "0", "none may be made", "sysctl -w user.max_user_namespaces=15000"),
+    (
+        "/proc/sys/user/max_user_namespaces",
+        "0",
+        "none may be made",
+        "sysctl -w user.max_user_namespaces=15000",
+    ),
 ];
 
 fn namespace_settings() -> Vec<DoctorRow> {
@@ -241,7 +249,12 @@ fn seccomp() -> DoctorRow {
     if actions.split_whitespace().any(|action| action == "user_notif") {
         ok(name, "closed calls are reported")
     } else {
-        row(name, RowStatus::Gap, "not offered by this kernel", "use a kernel with CONFIG_SECCOMP_FILTER, 5.0 or later")
+        row(
+            name,
+            RowStatus::Gap,
+            "not offered by this kernel",
+            "use a kernel with CONFIG_SECCOMP_FILTER, 5.0 or later",
+        )
     }
 }
 

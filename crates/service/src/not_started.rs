@@ -57,7 +57,9 @@ fn next_step(places: &Places, command: &Path) -> String {
         Some(places.current.join(command)).filter(|path| is_program(path))
     } else {
         std::env::var_os("PATH").and_then(|path| {
-            std::env::split_paths(&path).map(|directory| directory.join(command)).find(|path| is_program(path))
+            std::env::split_paths(&path)
+                .map(|directory| directory.join(command))
+                .find(|path| is_program(path))
         })
     };
     let Some(found) = found else {

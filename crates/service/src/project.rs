@@ -20,7 +20,7 @@ pub(crate) struct ProjectFile {
 /// A directory that anyone may write is not part of a project that lies in it, so that nobody's file in `/tmp`
 /// holds for others. An empty file is what a protected workspace has while a sandbox runs in it: not a policy.
 pub(crate) fn find_project(start: &Path, home: &Path) -> Result<Option<ProjectFile>, ServiceError> {
-    for directory in start.ancestors().take_while(|directory| *directory != home) {
+    for directory in directories(start, home) {
         if directory != start && is_for_everyone(directory) {
             break;
         }
@@ -44,12 +44,16 @@ pub(crate) fn find_project(start: &Path, home: &Path) -> Result<Option<ProjectFi
 
 /// Where a project's file belongs if there is none: beside `.git`, else in `start`.
 pub(crate) fn project_root(start: &Path, home: &Path) -> PathBuf {
-    start
-        .ancestors()
-        .take_while(|directory| *directory != home)
+    directories(start, home)
         .find(|directory| directory.join(".git").symlink_metadata().is_ok())
         .unwrap_or(start)
         .to_path_buf()
+}
+
+/// `start` and what is above it, up to the home directory, which may be known by a link.
+fn directories<'a>(start: &'a Path, home: &Path) -> impl Iterator<Item = &'a Path> {
+    let home = if start.starts_with(home) { Ok(home.to_path_buf()) } else { home.canonicalize() };
+    start.ancestors().take_while(move |directory| home.as_deref().ok() != Some(*directory))
 }
 
 fn is_for_everyone(directory: &Path) -> bool {
@@ -85,6 +89,8 @@ mod tests {
         fs::remove_file(root.join("home/repo").join(FILE_NAME)).unwrap();
         assert_eq!(found(&deep, &elsewhere), Some(root.join("home").join(FILE_NAME)));
         assert_eq!(found(&deep, &home), None, "the home directory's");
+        std::os::unix::fs::symlink(&home, root.join("link")).unwrap();
+        assert_eq!(found(&deep, &root.join("link")), None, "the home directory's by another name");
         fs::set_permissions(root.join("home"), fs::Permissions::from_mode(0o777)).unwrap();
         assert_eq!(found(&deep, &elsewhere), None, "a directory for everyone");
     }

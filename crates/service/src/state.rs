@@ -35,7 +35,9 @@ impl StateDir {
                     Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                         return Err(ServiceError::state("make", &self.0, &error));
                     }
-                    _ => fs::metadata(&self.0).map_err(|error| ServiceError::state("use", &self.0, &error))?,
+                    _ => {
+                        fs::metadata(&self.0).map_err(|error| ServiceError::state("use", &self.0, &error))?
+                    }
                 }
             }
             Err(error) => return Err(ServiceError::state("use", &self.0, &error)),

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -139,6 +140,16 @@ fn read_book(state: &StateDir) -> Result<Book, ServiceError> {
     let path = state.path().join(FILE);
     let text = read_if_there(&path).map_err(|error| ServiceError::state("read", &path, &error))?;
     let Some(text) = text else { return Ok(Book::default()) };
+    // Whoever can write this file can make any project trusted.
+    let facts = fs::metadata(&path).map_err(|error| ServiceError::state("read", &path, &error))?;
+    let own = [0, rustix::process::geteuid().as_raw()].contains(&facts.uid());
+    if !own || facts.mode() & 0o022 != 0 {
+        return Err(ServiceError::new(
+            ErrorCode::State,
+            format!("{} can be written by others, so that it says nothing", path.display()),
+            "remove it and trust the projects again",
+        ));
+    }
     serde_json::from_str(&text).map_err(|error| {
         ServiceError::new(
             ErrorCode::State,
@@ -153,4 +164,26 @@ fn write_book(state: &StateDir, book: &Book) -> Result<(), ServiceError> {
         ServiceError::state("write", &state.path().join(FILE), &std::io::Error::other(error))
     })?;
     state.replace(FILE, &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn exact_text_at_one_place_in_a_book_of_ones_own() {
+        let root = tempfile::tempdir().unwrap();
+        let state = StateDir::new(root.path().join("state"));
+        let (one, link) = (root.path().join("one.toml"), root.path().join("link.toml"));
+        fs::write(&one, "a").unwrap();
+        std::os::unix::fs::symlink(&one, &link).unwrap();
+        assert!(!is_trusted(&state, &one, "a").unwrap());
+        trust_text(&state, &one, "a").unwrap();
+        assert!(is_trusted(&state, &one, "a").unwrap());
+        assert!(is_trusted(&state, &link, "a").unwrap(), "the same file by another name");
+        assert!(!is_trusted(&state, &one, "a\n").unwrap());
+        fs::set_permissions(state.path().join(FILE), fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(is_trusted(&state, &one, "a").is_err());
+    }
 }

@@ -14,27 +14,39 @@ use ringfence_linux::probe_calls;
 
 use crate::{Identity, Stage};
 
-/// A process of an identity that waits to be attacked, with a word in its environment.
+/// A process of an identity on the host: one that waits to be attacked, or one that serves.
 #[derive(Debug)]
 pub struct Victim(Child);
 
 impl Victim {
+    /// One that waits, with a word in its environment.
+    ///
     /// # Panics
     /// If it can't be started.
     #[must_use]
     pub fn start(identity: Identity, word: &str) -> Self {
+        Self::probe(identity, Path::new("/"), &["victim"], word)
+    }
+
+    /// One that runs the probe's `unix-serve` in `dir`: it binds `path`, which may be relative, and greets with `token`.
+    ///
+    /// # Panics
+    /// If it can't be started.
+    #[must_use]
+    pub fn serve_unix(identity: Identity, dir: &Path, path: &str, token: &str) -> Self {
+        Self::probe(identity, dir, &["unix-serve", path, token], "")
+    }
+
+    fn probe(identity: Identity, dir: &Path, args: &[&str], word: &str) -> Self {
         let mut command = Command::new(&Stage::get().probe);
-        command
-            .arg("victim")
-            .env("SECRET_WORD", word)
-            .current_dir("/")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped());
+        command.args(args).env("SECRET_WORD", word).current_dir(dir);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
         identity.apply(&mut command);
-        let mut child = command.spawn().expect("start a victim");
+        let mut child = command.spawn().expect("start a process");
         let mut line = String::new();
-        let pipe = child.stdout.as_mut().expect("a victim's stdout");
-        BufReader::new(pipe).read_line(&mut line).expect("hear from the victim");
+        let pipe = child.stdout.as_mut().expect("its stdout");
+        BufReader::new(pipe).read_line(&mut line).expect("hear from it");
+        assert_eq!(line, "ready\n", "the process did not get ready: {args:?}");
         Self(child)
     }
 

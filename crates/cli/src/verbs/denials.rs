@@ -77,6 +77,10 @@ fn allow(places: &Places, runs: &[DeniedRun], number: usize, scope: Scope) -> Re
     let allowed = allow_denial(places, found.2, scope)?;
     let done = if allowed.unchanged { "already says" } else { "now says" };
     let trusted = if scope == AllowFor::Project { ", and is trusted as it is" } else { "" };
-    output::line(format!("{} {done}: {}{trusted}", printable(&allowed.path.to_string_lossy()), printable(&allowed.rule)));
+    output::line(format!(
+        "{} {done}: {}{trusted}",
+        printable(&allowed.path.to_string_lossy()),
+        printable(&allowed.rule)
+    ));
     Ok(0)
 }

@@ -18,7 +18,8 @@ pub(crate) fn doctor(args: DoctorArgs) -> Result<i32, Failure> {
         RowStatus::Partial => "partial",
         RowStatus::Gap => "gap",
     };
-    let rows = report.rows.into_iter().map(|row| [row.name, word(row.status).to_owned(), row.detail, row.fix]);
+    let rows =
+        report.rows.into_iter().map(|row| [row.name, word(row.status).to_owned(), row.detail, row.fix]);
     output::table(["what", "status", "detail", "fix"], rows);
     output::line(if report.restrictive {
         "the restrictive profile can be enforced whole"

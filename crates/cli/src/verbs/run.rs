@@ -91,8 +91,9 @@ impl ReceiptFile {
     }
 
     fn write(self, receipt: &Receipt) -> Result<(), Failure> {
-        let mut text = serde_json::to_string_pretty(receipt)
-            .map_err(|error| Failure::new(format!("the receipt can't be written as JSON: {error}"), "report this"))?;
+        let mut text = serde_json::to_string_pretty(receipt).map_err(|error| {
+            Failure::new(format!("the receipt can't be written as JSON: {error}"), "report this")
+        })?;
         text.push('\n');
         match self {
             Self::Stderr => {
@@ -124,14 +125,17 @@ fn print_plan(spec: RunSpec, json: bool) -> Result<i32, Failure> {
     for warning in &plan.receipt.warnings {
         output::warning(warning);
     }
-    output::table(["clause", "value", "mechanism"], plan.receipt.clauses.iter().map(|line| {
-        let value = match line.status {
-            Status::Enforced => line.value.clone(),
-            Status::Waived => "waived".into(),
-            Status::Unenforced => format!("{} (not enforced)", line.value),
-        };
-        [line.clause.to_string(), value, line.mechanism.clone()]
-    }));
+    output::table(
+        ["clause", "value", "mechanism"],
+        plan.receipt.clauses.iter().map(|line| {
+            let value = match line.status {
+                Status::Enforced => line.value.clone(),
+                Status::Waived => "waived".into(),
+                Status::Unenforced => format!("{} (not enforced)", line.value),
+            };
+            [line.clause.to_string(), value, line.mechanism.clone()]
+        }),
+    );
     output::line("");
     output::table(["inside", "what", "from"], plan.mounts.iter().map(mount_row));
     output::line("");
@@ -146,7 +150,9 @@ fn mount_row(mount: &Mount) -> [String; 3] {
         }
         Mount::Overlay { source, .. } => ("throwaway layer over".into(), source.display().to_string()),
         Mount::Private { .. } => ("private, empty".into(), String::new()),
-        Mount::Tmpfs { bytes, .. } => (format!("tmpfs of {}", ringfence_policy::ByteSize(*bytes)), String::new()),
+        Mount::Tmpfs { bytes, .. } => {
+            (format!("tmpfs of {}", ringfence_policy::ByteSize(*bytes)), String::new())
+        }
         Mount::Symlink { to, .. } => ("link to".into(), to.display().to_string()),
         Mount::File { .. } => ("small file of ringfence's".into(), String::new()),
         Mount::Seed { .. } => ("starts with a file of ringfence's".into(), String::new()),

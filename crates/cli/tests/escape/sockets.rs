@@ -1,7 +1,7 @@
 //! The network: each address family, and every listening socket of the host that a program might reach. All of it
 //! on loopback or in a network namespace that the test makes.
 
-use ringfence_testing::{Greeter, Identity, Scene, Stage};
+use ringfence_testing::{Greeter, Identity, Scene, Stage, Test, Victim};
 
 use crate::attempt::{Props, Twin, attempt};
 use crate::row::{Row, drill};
@@ -121,6 +121,24 @@ fn unix() -> Vec<Row> {
         path("unix-read", "connects to a unix socket of the host where --read was given", "outside/socket")
             .flags(["--read", "{outside}"])
             .twin(Twin::Host),
+        path(
+            "unix-read-private",
+            "connects to a unix socket where --read was given, without a workspace",
+            "outside/socket",
+        )
+        .own_workspace()
+        .flags(["--read", "{outside}"])
+        .twin(Twin::Host),
+        path("unix-two-paths", "connects to a unix socket in the workspace by its other path", "ws/socket")
+            .profile("moderate")
+            .shell("d=/workspace; test -d $d || d={W}; {probe} unix $d/socket {token}")
+            .twin(Twin::Host),
+        served("unix-relative", "connects to a unix socket that was bound by a relative path", |_| {}),
+        served("unix-renamed", "connects to a unix socket that was moved after it was bound", |scene| {
+            std::fs::rename(scene.path("ws/socket"), scene.path("ws/moved")).expect("rename the socket");
+            scene.symlink("moved", "ws/socket");
+        }),
+        unix_later(),
         attempt("unix-abstract", "connects to an abstract socket of the host")
             .set_up(|scene| {
                 Greeter::abstract_name(&scene.token, &scene.token);
@@ -136,6 +154,61 @@ fn unix() -> Vec<Row> {
             .probe(["scan-abstract", "{token}"])
             .twin(Twin::Host),
     ]
+}
+
+/// A socket that a process of the caller has bound in the workspace, by a relative path.
+fn served(name: &str, what: &str, then: fn(&Scene)) -> Row {
+    attempt(name, what)
+        .profile("moderate")
+        .set_up(move |scene| {
+            let server = Victim::serve_unix(scene.identity, &scene.workspace(), "socket", &scene.token);
+            then(scene);
+            Props::default().keep(server)
+        })
+        .probe(["unix", "socket", "{token}"])
+        .twin(Twin::Host)
+}
+
+/// A server that starts while the command runs.
+fn unix_later() -> Row {
+    let script = |scene: &Scene| {
+        let probe = Stage::get().probe.display();
+        format!(
+            "touch started; until test -S socket; do sleep 0.01; done; {probe} unix socket {}",
+            scene.token
+        )
+    };
+    let serve = |scene: &Scene| {
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while !scene.path("ws/started").exists() {
+            assert!(std::time::Instant::now() < deadline, "the command did not start");
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        let path = scene.path("ws/socket").to_string_lossy().into_owned();
+        Victim::serve_unix(scene.identity, &scene.workspace(), &path, &scene.token)
+    };
+    drill(
+        "unix-later",
+        "connects to a unix socket that the host makes in the workspace during the run",
+        move |identity| {
+            let scene = Scene::new(identity);
+            let test = Test::in_scene(&scene).profile("moderate").with_probe();
+            let running = test.args(["--timeout", "20s"]).spawn(["bash", "-c", &script(&scene)]);
+            let _server = serve(&scene);
+            let outcome = running.wait();
+            if outcome.output.contains("escaped:") { Err(outcome.describe()) } else { Ok(()) }
+        },
+        move |identity| {
+            let scene = Scene::new(identity);
+            let line = ["bash".to_owned(), "-c".to_owned(), script(&scene)];
+            let text = std::thread::scope(|scope| {
+                let client = scope.spawn(|| crate::stdio::on_host(&scene, &line, |_| {}));
+                let _server = serve(&scene);
+                client.join().unwrap_or_default()
+            });
+            if text.contains("escaped:") { Ok(()) } else { Err(text) }
+        },
+    )
 }
 
 /// An address that is not loopback, in a network namespace made for this: `ringfence` runs inside it too.

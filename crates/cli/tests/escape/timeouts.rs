@@ -139,9 +139,12 @@ fn past_the_killed_cli() -> Row {
                 std::thread::sleep(Duration::from_millis(5));
             }
             running.signal(Signal::KILL);
-            let result = nobody_remains(&scene);
+            nobody_remains(&scene)?;
             drop(running);
-            result
+            // What a killed ringfence could not remove itself is swept by the next one; the table's own check of
+            // what is left comes after it.
+            let next = Test::in_scene(&scene).profile("restrictive").run(["true"]);
+            if next.exit == 0 { Ok(()) } else { Err(next.describe()) }
         },
         |identity| stays_on_host(identity, "linger-stubborn"),
     )

@@ -121,12 +121,18 @@ fn v1_directory(root: &Path, own: &str, controller: Controller) -> Option<PathBu
     let path = v1_path(own, controller.name())?.trim_start_matches('/');
     let beneath = mount.join(path);
     // In a container without a cgroup namespace the path is the host's and is not there.
-    [beneath, mount].into_iter().find(|directory| directory.join("tasks").exists()).filter(|found| writable(found))
+    [beneath, mount]
+        .into_iter()
+        .find(|directory| directory.join("tasks").exists())
+        .filter(|found| writable(found))
 }
 
 fn controllers_in(file: &Path) -> BTreeSet<Controller> {
     let text = fs::read_to_string(file).unwrap_or_default();
-    Controller::ALL.into_iter().filter(|controller| text.split_whitespace().any(|word| word == controller.name())).collect()
+    Controller::ALL
+        .into_iter()
+        .filter(|controller| text.split_whitespace().any(|word| word == controller.name()))
+        .collect()
 }
 
 /// The nearest ancestor that hands controllers down and lets this user move a process from the own group into a
@@ -155,7 +161,9 @@ fn detect_v2(root: &Path, own: &str) -> Hierarchy {
         Some((base, controllers)) => Hierarchy::V2 { base, controllers },
         None => Hierarchy::Absent {
             why: format!("no cgroup above {} may be written by this user", own_directory.display()),
-            fix: "start it in a delegated scope: systemd-run --user --scope -p Delegate=yes -- ringfence run …".into(),
+            fix:
+                "start it in a delegated scope: systemd-run --user --scope -p Delegate=yes -- ringfence run …"
+                    .into(),
         },
     }
 }

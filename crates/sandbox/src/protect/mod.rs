@@ -1,9 +1,9 @@
 //! Names in a direct workspace that a program on the host acts on: read-only for the command, also where they do not
 //! exist yet.
 //!
-//! What exists is bound read-only onto itself, and every ancestor is bound too, so that none can be renamed away. For
-//! what does not exist a placeholder is made in the user's directory and removed again when the last sandbox in it
-//! ends. A symlink can't be a mountpoint: it is compared, and put back, at the end.
+//! What exists is bound read-only onto itself, a symlink and what it leads to alike, and every ancestor is bound too, so
+//! that none can be renamed away. For what does not exist a placeholder is made in the user's directory and removed
+//! again when the last sandbox in it ends.
 
 mod pins;
 mod registry;
@@ -11,7 +11,6 @@ mod repositories;
 mod tracking;
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -19,13 +18,17 @@ use std::time::SystemTime;
 pub(crate) use pins::Pins;
 use pins::{Found, find};
 use registry::{Placeholder, Registry};
-use repositories::{created_since, nested};
-use ringfence_policy::{ProtectedKind, protected};
-pub(crate) use tracking::GitDirectory;
+use repositories::{created_since, git_directories_in, gitdir_of, survey};
+use ringfence_policy::{Protected, ProtectedKind, protected};
 use rustix::fs::{Mode, OFlags, fstat, open};
+pub(crate) use tracking::GitDirectory;
 
-use crate::plan::PlannedWorkspace;
+use crate::plan::{PlannedWorkspace, WORKSPACE};
 use crate::refusal::Refusal;
+use crate::view::normal;
+
+/// How many symlinks in a row are followed.
+const HOPS: u32 = 8;
 
 /// What held, and what must be looked at when the run ends.
 #[derive(Debug)]
@@ -33,9 +36,10 @@ pub(crate) struct Protection {
     workspace: PathBuf,
     pins: Pins,
     registry: Option<Registry>,
-    /// Inodes of what existed, and the targets of what are symlinks.
+    /// What existed, by inode.
     existing: Vec<(PathBuf, u64)>,
-    links: Vec<(PathBuf, PathBuf)>,
+    /// Git directories, and the inodes of their configs.
+    git_configs: Vec<(PathBuf, u64)>,
     started: SystemTime,
 }
 
@@ -51,14 +55,16 @@ impl Protection {
             pins: Pins::default(),
             registry: None,
             existing: Vec::new(),
-            links: Vec::new(),
+            git_configs: Vec::new(),
             started: SystemTime::now(),
         }
     }
 
     pub(crate) fn prepare(workspace: &PlannedWorkspace, state: &Path) -> Result<Self, Refusal> {
         let mut protection = Self { workspace: workspace.source.clone(), ..Self::none() };
-        let failed = |error: &std::io::Error| Refusal::step("protect names in", workspace.source.display().to_string(), error);
+        let failed = |error: &std::io::Error| {
+            Refusal::step("protect names in", workspace.source.display().to_string(), error)
+        };
         let directory =
             open(&workspace.source, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
                 .map_err(|error| failed(&error.into()))?;
@@ -82,47 +88,90 @@ impl Protection {
         Ok(protection)
     }
 
-    fn protect(&mut self, directory: &OwnedFd, workspace: &PlannedWorkspace, state: &Path) -> std::io::Result<()> {
+    fn protect(
+        &mut self,
+        directory: &OwnedFd,
+        workspace: &PlannedWorkspace,
+        state: &Path,
+    ) -> std::io::Result<()> {
         self.registry = Some(Registry::open(state, workspace)?);
-        let lifted: BTreeSet<&str> = workspace.unprotect.iter().map(String::as_str).collect();
-        let mut absent = Vec::new();
-        let mut repositories = vec![PathBuf::new()];
-        repositories.extend(nested(&workspace.source));
-        for entry in protected() {
-            if lifted.contains(entry.name) {
-                continue;
-            }
-            let roots: &[PathBuf] = if entry.parent == Some(".git") { &repositories } else { &repositories[..1] };
-            for root in roots {
-                let name = root.join(entry.name);
-                let parent = entry.parent.map(|parent| root.join(parent));
-                match parent.map(|parent| (find(directory, &parent), parent)) {
-                    None => {}
-                    Some((Found::Directory(_), _)) => {}
-                    // A worktree's or submodule's `.git` file says where the repository is: it must not change.
-                    Some((Found::File(inode), parent)) => {
-                        self.keep(parent, inode);
-                        continue;
+        let lifted = |entry: &Protected| workspace.unprotect.iter().any(|name| name == entry.name);
+        let survey = survey(&workspace.source);
+        for socket in survey.sockets {
+            self.pins.cover(socket);
+        }
+        let mut scan = Scan { directory, workspace: &workspace.source, absent: Vec::new() };
+        let mut git_directories = BTreeSet::new();
+        for root in [PathBuf::new()].into_iter().chain(survey.repositories) {
+            self.git_directory(&mut scan, &root.join(".git"), &mut git_directories);
+        }
+        for entry in protected().iter().filter(|entry| !lifted(entry)) {
+            let is_dir = entry.kind == ProtectedKind::Dir;
+            match entry.name.strip_prefix(".git/") {
+                None => self.name(&mut scan, entry.name.into(), is_dir, HOPS),
+                Some(below) => {
+                    for git in &git_directories {
+                        self.name(&mut scan, git.join(below), is_dir, HOPS);
+                        if below == "config"
+                            && let Some((_, inode)) =
+                                self.existing.iter().find(|(name, _)| *name == git.join(below))
+                        {
+                            self.git_configs.push((git.clone(), *inode));
+                        }
                     }
-                    Some((Found::Link(to), parent)) => {
-                        self.links.push((parent, to));
-                        continue;
-                    }
-                    Some((Found::Absent | Found::Elsewhere, _)) => continue,
-                }
-                match find(directory, &name) {
-                    Found::Directory(inode) | Found::File(inode) => self.keep(name, inode),
-                    Found::Link(to) => self.links.push((name, to)),
-                    Found::Absent => absent.push((name, entry.kind == ProtectedKind::Dir)),
-                    Found::Elsewhere => {}
                 }
             }
         }
-        let made = self.registry.as_mut().map(|registry| registry.place(directory.as_fd(), absent, &self.existing));
+        let absent = scan.absent;
+        let made =
+            self.registry.as_mut().map(|registry| registry.place(directory.as_fd(), absent, &self.existing));
         for Placeholder { name, .. } in made.transpose()?.unwrap_or_default() {
             self.pins.read_only(name);
         }
         Ok(())
+    }
+
+    /// Find the git directory that `name` is or leads to, with those of its submodules and worktrees.
+    fn git_directory(&mut self, scan: &mut Scan<'_>, name: &Path, found: &mut BTreeSet<PathBuf>) {
+        let mut name = name.to_path_buf();
+        for _ in 0..HOPS {
+            let next = match find(scan.directory, &name) {
+                Found::Directory(_) => {
+                    found.extend(git_directories_in(scan.workspace, &name));
+                    found.insert(name);
+                    return;
+                }
+                Found::Link(inode, to) => {
+                    self.keep(name.clone(), inode);
+                    to
+                }
+                // A worktree's or submodule's `.git` file says where the repository is: it must not change.
+                Found::File(inode) => {
+                    self.keep(name.clone(), inode);
+                    let Some(to) = gitdir_of(&scan.workspace.join(&name)) else { return };
+                    to
+                }
+                Found::Absent | Found::Elsewhere => return,
+            };
+            let Some(within) = scan.within(&name, &next) else { return };
+            name = within;
+        }
+    }
+
+    /// Protect one name, and what it leads to if it is a symlink to another place in the workspace.
+    fn name(&mut self, scan: &mut Scan<'_>, name: PathBuf, is_dir: bool, hops: u32) {
+        match find(scan.directory, &name) {
+            Found::Directory(inode) | Found::File(inode) => self.keep(name, inode),
+            Found::Link(inode, to) => {
+                let target = scan.within(&name, &to);
+                self.keep(name, inode);
+                if let Some(target) = target.filter(|_| hops > 0) {
+                    self.name(scan, target, is_dir, hops - 1);
+                }
+            }
+            Found::Absent => scan.absent.push((name, is_dir)),
+            Found::Elsewhere => {}
+        }
     }
 
     fn keep(&mut self, name: PathBuf, inode: u64) {
@@ -138,34 +187,14 @@ impl Protection {
 
     /// The repositories whose config is pinned.
     pub(crate) fn git_directories(&self) -> Vec<GitDirectory> {
-        let configs = self.existing.iter().filter(|(name, _)| name.ends_with(".git/config"));
-        configs
-            .filter_map(|(name, inode)| GitDirectory::open(self.workspace.join(name).parent()?, *inode).ok())
-            .collect()
+        let open =
+            |(name, inode): &(PathBuf, u64)| GitDirectory::open(&self.workspace.join(name), *inode).ok();
+        self.git_configs.iter().filter_map(open).collect()
     }
 
-    /// The end check: what changed all the same, what was put back, and what in new repositories a host tool would
-    /// execute. One line each.
+    /// The end check: what changed all the same, and what in new repositories a host tool would execute. One line each.
     pub(crate) fn finish(mut self) -> Vec<String> {
         let mut notes = Vec::new();
-        for (name, to) in &self.links {
-            let path = self.workspace.join(name);
-            if fs::read_link(&path).is_ok_and(|now| now == *to) {
-                continue;
-            }
-            let aside = aside(&path);
-            let moved = fs::rename(&path, &aside);
-            let restored = std::os::unix::fs::symlink(to, &path);
-            notes.push(match (moved, restored) {
-                (_, Err(error)) => format!("protected: {} was changed and could not be put back: {error}", name.display()),
-                (Ok(()), Ok(())) => format!(
-                    "protected: {} was changed and has been put back; what the command left is {}",
-                    name.display(),
-                    aside.display()
-                ),
-                (Err(_), Ok(())) => format!("protected: {} was removed and has been put back", name.display()),
-            });
-        }
         for (name, inode) in &self.existing {
             use std::os::unix::fs::MetadataExt;
             let now = self.workspace.join(name).symlink_metadata().map(|facts| facts.ino()).ok();
@@ -184,11 +213,21 @@ impl Protection {
     }
 }
 
-/// A free name beside `path`.
-fn aside(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    (0..)
-        .map(|number| path.with_file_name(format!("{name}.from-sandbox-{}-{number}", std::process::id())))
-        .find(|candidate| candidate.symlink_metadata().is_err())
-        .unwrap_or_else(|| path.with_extension("from-sandbox"))
+/// Looking through a workspace.
+struct Scan<'a> {
+    directory: &'a OwnedFd,
+    workspace: &'a Path,
+    /// Names that need a placeholder, and whether it is a directory.
+    absent: Vec<(PathBuf, bool)>,
+}
+
+impl Scan<'_> {
+    /// Where a link at `name` leads, as a name of the workspace, if it stays in it.
+    fn within(&self, name: &Path, to: &Path) -> Option<PathBuf> {
+        let base = self.workspace.join(name);
+        let target = normal(base.parent()?, to);
+        let below =
+            target.strip_prefix(self.workspace).ok().or_else(|| target.strip_prefix(WORKSPACE).ok())?;
+        (!below.as_os_str().is_empty()).then(|| below.to_path_buf())
+    }
 }

@@ -1,16 +1,18 @@
 //! Mounts on names of the workspace, made inside the sandbox's mount namespace. No symlink is followed: the workspace
 //! may hold hostile ones, and another sandbox may be writing there right now.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use ringfence_linux::{MountFlags, attach_to, clone_tree, clone_tree_of, restrict_tree};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, open, openat2, readlinkat};
 use rustix::io::Errno;
 
-use crate::providers::Steps;
 use crate::providers::Failure;
+use crate::providers::Steps;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Pin {
@@ -53,8 +55,9 @@ impl Pins {
         }
         let mut pins: Vec<_> = self.0.iter().collect();
         pins.sort_by_key(|(name, _)| name.components().count());
-        let directory =
-            steps.run("open the workspace", root, || Ok(open(root, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?))?;
+        let directory = steps.run("open the workspace", root, || {
+            Ok(open(root, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
+        })?;
         for (name, pin) in pins {
             steps.run("protect", name, || pin_one(&directory, name, *pin, empty))?;
         }
@@ -90,7 +93,8 @@ pub(super) enum Found {
     Absent,
     File(u64),
     Directory(u64),
-    Link(PathBuf),
+    /// A symlink, which can be pinned itself, and where it leads.
+    Link(u64, PathBuf),
     /// Behind a symlink, or out of reach.
     Elsewhere,
 }
@@ -100,18 +104,15 @@ pub(super) fn find(directory: &OwnedFd, name: &Path) -> Found {
         Ok(found) => match fstat(&found) {
             Ok(facts) => match FileType::from_raw_mode(facts.st_mode) {
                 FileType::Directory => Found::Directory(facts.st_ino),
+                FileType::Symlink => match readlinkat(&found, "", Vec::new()) {
+                    Ok(to) => Found::Link(facts.st_ino, PathBuf::from(OsString::from_vec(to.into_bytes()))),
+                    Err(_) => Found::Elsewhere,
+                },
                 _ => Found::File(facts.st_ino),
             },
             Err(_) => Found::Elsewhere,
         },
         Err(Errno::NOENT) => Found::Absent,
-        // With NO_SYMLINKS a symlink at the end is refused too, even for O_PATH|O_NOFOLLOW.
-        Err(Errno::LOOP) => match readlinkat(directory, name, Vec::new()) {
-            Ok(to) => Found::Link(PathBuf::from(std::ffi::OsString::from(
-                String::from_utf8_lossy(to.as_bytes()).into_owned(),
-            ))),
-            Err(_) => Found::Elsewhere,
-        },
         Err(_) => Found::Elsewhere,
     }
 }

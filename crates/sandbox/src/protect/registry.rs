@@ -85,7 +85,8 @@ impl Registry {
         }
         record.workspace = fs::read_link(format!("/proc/self/fd/{}", fd_number(directory)))?;
         record.users.push(own()?);
-        let shared = |had: &Placeholder| existing.iter().any(|(name, inode)| *name == had.name && *inode == had.inode);
+        let shared =
+            |had: &Placeholder| existing.iter().any(|(name, inode)| *name == had.name && *inode == had.inode);
         record.placeholders.retain(shared);
         let mut made: Vec<_> =
             absent.into_iter().map(|(name, is_dir)| Placeholder { name, is_dir, inode: 0 }).collect();
@@ -161,7 +162,10 @@ impl Placeholder {
             0 => born.is_some_and(|born| born.as_secs() >= since),
             inode => facts.ino() == inode,
         };
-        let kept = format!("protected: {} was made outside the sandbox during the run and stays", self.name.display());
+        let kept = format!(
+            "protected: {} was made outside the sandbox during the run and stays",
+            self.name.display()
+        );
         if !same || facts.is_dir() != self.is_dir || (facts.is_file() && !holds(&path, content(&self.name))) {
             return Err(kept);
         }
@@ -188,7 +192,8 @@ fn make_file(directory: BorrowedFd<'_>, name: &Path) -> Result<(), Errno> {
 fn holds(path: &Path, content: &str) -> bool {
     let mut bytes = Vec::new();
     let limit = content.len() as u64 + 1;
-    File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)).is_ok() && bytes == content.as_bytes()
+    File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)).is_ok()
+        && bytes == content.as_bytes()
 }
 
 impl Record {
@@ -265,8 +270,13 @@ struct Locked(File);
 impl Locked {
     fn open(path: &Path) -> io::Result<Self> {
         loop {
-            let file =
-                OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .open(path)?;
             flock(&file, FlockOperation::LockExclusive)?;
             // The one who left last may have deleted it while we waited: then this is nobody's file.
             let current = path.symlink_metadata().map(|facts| facts.ino()).ok();

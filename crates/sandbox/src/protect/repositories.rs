@@ -1,14 +1,15 @@
 //! Git repositories below a workspace: those that are there at the start are protected too, those that a command made
 //! are its own, and named at the end with what in them a host tool would execute.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{self, DirEntry};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// How far is looked: a walk of everything would cost more than the run.
 const DEPTH: usize = 3;
 const MOST_DIRECTORIES: usize = 400;
+const MOST_ENTRIES: usize = 4_000;
 const SKIPPED: &[&str] = &["node_modules", "target", ".venv", "venv", "__pycache__", ".git"];
 
 /// Settings of a repository that make git run a program.
@@ -25,38 +26,82 @@ const EXECUTED: &[&str] = &[
 ];
 const EXECUTED_SECTIONS: &[&str] = &["alias", "filter", "credential", "includeif", "mergetool", "difftool"];
 
-/// Repositories below `workspace`, not itself, as relative paths.
-pub(super) fn nested(workspace: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    walk(workspace, &mut |directory| {
-        if directory != workspace
-            && directory.join(".git").symlink_metadata().is_ok()
-            && let Ok(relative) = directory.strip_prefix(workspace)
-        {
-            found.push(relative.to_path_buf());
+/// What is below a workspace: repositories other than itself, and sockets, as relative paths.
+#[derive(Debug, Default)]
+pub(super) struct Survey {
+    pub(super) repositories: Vec<PathBuf>,
+    pub(super) sockets: Vec<PathBuf>,
+}
+
+pub(super) fn survey(workspace: &Path) -> Survey {
+    let mut survey = Survey::default();
+    walk(workspace, &mut |directory, entries| {
+        let relative = |path: PathBuf| path.strip_prefix(workspace).map(Path::to_path_buf).ok();
+        for entry in entries {
+            if entry.file_name() == ".git" && directory != workspace {
+                survey.repositories.extend(relative(directory.to_path_buf()));
+            }
+            if entry.file_type().is_ok_and(|kind| kind.is_socket()) {
+                survey.sockets.extend(relative(entry.path()));
+            }
         }
     });
+    survey
+}
+
+/// The git directories of submodules and worktrees in the git directory `git`, as relative paths.
+pub(super) fn git_directories_in(workspace: &Path, git: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for parts in ["modules", "worktrees"] {
+        let parts = git.join(parts);
+        if !workspace.join(&parts).is_dir() {
+            continue;
+        }
+        walk(&workspace.join(parts), &mut |directory, entries| {
+            if entries.iter().any(|entry| entry.file_name() == "HEAD")
+                && let Ok(relative) = directory.strip_prefix(workspace)
+            {
+                found.push(relative.to_path_buf());
+            }
+        });
+    }
     found
+}
+
+/// Where a `.git` file says that the repository is.
+pub(super) fn gitdir_of(file: &Path) -> Option<PathBuf> {
+    let text = fs::read_to_string(file).ok()?;
+    Some(PathBuf::from(text.lines().next()?.strip_prefix("gitdir:")?.trim()))
 }
 
 /// A line for each repository made since `started` that a host tool would execute something of.
 pub(super) fn created_since(workspace: &Path, started: SystemTime) -> Vec<String> {
     let mut notes = Vec::new();
-    walk(workspace, &mut |directory| {
-        let git = directory.join(".git");
+    let mut look = |git: &Path| {
         let Ok(facts) = git.symlink_metadata() else { return };
         let is_new = facts.created().or_else(|_| facts.modified()).is_ok_and(|born| born >= started);
-        if !is_new {
-            return;
-        }
-        let executed = executed_in(&git);
+        let executed = if is_new { executed_in(git) } else { Vec::new() };
         if !executed.is_empty() {
-            let name = directory.strip_prefix(workspace).unwrap_or(directory).join(".git");
             notes.push(format!(
                 "repository made during the run: git on the host would execute {} of {}",
                 executed.join(", "),
-                name.display()
+                git.strip_prefix(workspace).unwrap_or(git).display()
             ));
+        }
+    };
+    walk(workspace, &mut |directory, entries| {
+        if entries.iter().any(|entry| entry.file_name() == ".git") {
+            look(&directory.join(".git"));
+            for below in git_directories_in(directory, Path::new(".git")) {
+                look(&directory.join(below));
+            }
+        }
+        // A bare repository: git finds it when it is started in it.
+        if ["HEAD", "objects", "refs"]
+            .iter()
+            .all(|name| entries.iter().any(|entry| entry.file_name() == *name))
+        {
+            look(directory);
         }
     });
     notes
@@ -104,7 +149,8 @@ fn settings(config: &str) -> Vec<String> {
     found
 }
 
-fn walk(root: &Path, visit: &mut dyn FnMut(&Path)) {
+/// Breadth first: what is near the top is seen even where there is too much below.
+fn walk(root: &Path, visit: &mut dyn FnMut(&Path, &[DirEntry])) {
     let mut left = MOST_DIRECTORIES;
     let mut level = vec![root.to_path_buf()];
     for depth in 0..=DEPTH {
@@ -114,16 +160,16 @@ fn walk(root: &Path, visit: &mut dyn FnMut(&Path)) {
                 return;
             }
             left -= 1;
-            visit(&directory);
-            if depth == DEPTH {
-                continue;
-            }
             let Ok(entries) = fs::read_dir(&directory) else { continue };
-            let below = entries.flatten().filter(|entry| {
-                entry.file_type().is_ok_and(|kind| kind.is_dir())
-                    && !SKIPPED.iter().any(|skipped| entry.file_name() == *skipped)
-            });
-            next.extend(below.take(MOST_DIRECTORIES).map(|entry| entry.path()));
+            let entries: Vec<DirEntry> = entries.flatten().take(MOST_ENTRIES).collect();
+            visit(&directory, &entries);
+            if depth < DEPTH {
+                let below = entries.iter().filter(|entry| {
+                    entry.file_type().is_ok_and(|kind| kind.is_dir())
+                        && !SKIPPED.iter().any(|skipped| entry.file_name() == *skipped)
+                });
+                next.extend(below.map(DirEntry::path));
+            }
         }
         level = next;
     }
@@ -135,7 +181,8 @@ mod tests {
 
     #[test]
     fn settings_that_run_programs_are_found_whatever_their_case() {
-        let config = "[core]\n\tbare = false\n\tfsMonitor = ./x\n[Alias]\n st = !sh\n[branch \"main\"]\nremote = o\n";
+        let config =
+            "[core]\n\tbare = false\n\tfsMonitor = ./x\n[Alias]\n st = !sh\n[branch \"main\"]\nremote = o\n";
         assert_eq!(settings(config), ["alias.st", "core.fsmonitor"]);
     }
 

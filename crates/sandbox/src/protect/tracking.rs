@@ -24,7 +24,8 @@ pub(crate) struct GitDirectory {
 impl GitDirectory {
     /// `config` is the inode that is pinned.
     pub(super) fn open(path: &Path, config: u64) -> io::Result<Self> {
-        let fd = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+        let fd =
+            open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
         Ok(Self { fd, config })
     }
 
@@ -45,7 +46,8 @@ impl GitDirectory {
             return Ok(false);
         }
         let config: File =
-            openat(&self.fd, "config", OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?.into();
+            openat(&self.fd, "config", OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?
+                .into();
         if fstat(&config)?.st_ino != self.config {
             return Ok(false);
         }
@@ -68,7 +70,8 @@ impl GitDirectory {
 }
 
 fn differs_in_tracking_only(old: &str, new: &str) -> bool {
-    let remotes: Vec<&str> = old.lines().filter_map(|line| line.strip_prefix("[remote \"")?.strip_suffix("\"]")).collect();
+    let remotes: Vec<&str> =
+        old.lines().filter_map(|line| line.strip_prefix("[remote \"")?.strip_suffix("\"]")).collect();
     without_tracking(old, &remotes) == without_tracking(new, &remotes)
 }
 
@@ -107,7 +110,9 @@ fn is_branch_name(name: &str) -> bool {
 }
 
 fn is_tracking(line: &str, remotes: &[&str]) -> bool {
-    let Some((key, value)) = line.strip_prefix('\t').and_then(|line| line.strip_suffix('\n')?.split_once(" = ")) else {
+    let Some((key, value)) =
+        line.strip_prefix('\t').and_then(|line| line.strip_suffix('\n')?.split_once(" = "))
+    else {
         return false;
     };
     match key {

@@ -8,9 +8,9 @@ use std::path::Path;
 use ringfence_guard::{Command, FromGuard, Stdio, serve};
 use ringfence_linux::seccomp::{Listen, Program, install};
 use ringfence_linux::{
-    LandlockAccess, LandlockRule, LandlockTarget, close_except, drop_all_capabilities, exit_now, is_hung_up, loopback_up, move_fd,
-    open_pty, recv_with_fds, restrict_with_landlock, scrub_environment, send_with_fds, set_die_with_parent,
-    set_dumpable, set_hostname, set_limit, unshare_cgroup, window_size,
+    LandlockAccess, LandlockRule, LandlockTarget, close_except, drop_all_capabilities, exit_now, is_hung_up,
+    loopback_up, move_fd, open_pty, recv_with_fds, restrict_with_landlock, scrub_environment, send_with_fds,
+    set_die_with_parent, set_dumpable, set_hostname, set_limit, unshare_cgroup, window_size,
 };
 use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fstat, open};
 use rustix::process::Resource;
@@ -18,9 +18,14 @@ use rustix::process::Resource;
 use super::faults::Steps;
 use super::identity;
 use super::setup::{Failure, build_root, failure};
-use crate::plan::{Access, Mount, Plan, WORKSPACE};
+use crate::plan::{Access, Mount, Plan};
 use crate::protect::Pins;
 use crate::request::{Request, Stream};
+
+/// Bits for places of limited size that are full: the disk limit's layer, and the temporary files'.
+pub(super) const DISK_FULL: u8 = 1;
+pub(super) const TMP_FULL: u8 = 2;
+const PRIVATE: &[(&str, u8)] = &[("/var/tmp", DISK_FULL), ("/tmp", TMP_FULL), ("/dev/shm", TMP_FULL)];
 
 /// What the owner prepared before the fork.
 pub(super) struct Inheritance<'a> {
@@ -34,7 +39,7 @@ pub(super) struct Inheritance<'a> {
 /// Build the walls, close them, then be guard. Never returns.
 pub(super) fn live(control: OwnedFd, inheritance: Inheritance<'_>) -> ! {
     match close_walls(&control, inheritance) {
-        Ok((command, private)) => serve(control.as_fd(), command, &private),
+        Ok((command, private)) => serve(control.as_fd(), command, private),
         Err(Failure { step, subject, errno }) => {
             let message = FromGuard::Failed { step: step.into(), subject, errno };
             let _ = send_with_fds(control.as_fd(), &message.encode(), &[]);
@@ -43,7 +48,10 @@ pub(super) fn live(control: OwnedFd, inheritance: Inheritance<'_>) -> ! {
     }
 }
 
-fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<(Command, Vec<&'static str>), Failure> {
+fn close_walls(
+    control: &OwnedFd,
+    inheritance: Inheritance<'_>,
+) -> Result<(Command, &'static [(&'static str, u8)]), Failure> {
     let Inheritance { request, plan, pins, stdio, filter } = inheritance;
     let steps = Steps::for_side("child");
     scrub_environment();
@@ -83,7 +91,7 @@ fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<(Comma
     fds.extend(master.as_ref().map(AsFd::as_fd));
     steps.run("report", "", || send_with_fds(control.as_fd(), &FromGuard::Ready.encode(), &fds))?;
     drop((listener, master));
-    Ok((command(request, plan, stdio, &steps)?, private_layers(plan)))
+    Ok((command(request, plan, stdio, &steps)?, PRIVATE))
 }
 
 /// The owner's mapped trees, at their places in the plan. Also the signal that the id map is written.
@@ -138,7 +146,9 @@ fn place_stdio(
     steps: &Steps,
 ) -> Result<(Stdio, Option<OwnedFd>), Failure> {
     let size = window_size(files[0].as_fd());
-    let null = steps.run("open /dev/null", "", || Ok(open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?))?;
+    let null = steps.run("open /dev/null", "", || {
+        Ok(open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
+    })?;
     for number in 0..3 {
         steps.run("let go of the caller's stdio", "", || move_fd(null.as_fd(), number))?;
     }
@@ -180,22 +190,20 @@ fn reopening(file: &OwnedFd, reads: bool) -> Option<LandlockRule<'_>> {
     let access = match FileType::from_raw_mode(fstat(file).ok()?.st_mode) {
         FileType::CharacterDevice => LandlockAccess::Device,
         FileType::RegularFile if reads => LandlockAccess::ReadFile,
-        FileType::RegularFile if !fcntl_getfl(file).ok()?.contains(OFlags::APPEND) => LandlockAccess::WriteFile,
+        FileType::RegularFile if !fcntl_getfl(file).ok()?.contains(OFlags::APPEND) => {
+            LandlockAccess::WriteFile
+        }
         _ => return None,
     };
     Some(LandlockRule { target: LandlockTarget::File(file.as_fd()), access })
 }
 
-fn private_layers(plan: &Plan) -> Vec<&'static str> {
-    let mut layers = vec!["/var/tmp", "/tmp"];
-    if plan.workspace.is_none() {
-        layers.push(WORKSPACE);
-    }
-    layers
-}
-
 fn command(request: &Request, plan: &Plan, stdio: Stdio, steps: &Steps) -> Result<Command, Failure> {
-    let c_string = |bytes: &[u8]| CString::new(bytes).map_err(|_| failure("use", "an argument with a NUL byte", &std::io::ErrorKind::InvalidInput.into()));
+    let c_string = |bytes: &[u8]| {
+        CString::new(bytes).map_err(|_| {
+            failure("use", "an argument with a NUL byte", &std::io::ErrorKind::InvalidInput.into())
+        })
+    };
     let argv = request.argv.iter().map(|argument| c_string(argument.as_bytes())).collect::<Result<_, _>>()?;
     let mut environment = Vec::with_capacity(plan.environment.len() + 1);
     let mut path = OsStr::new("").to_owned();

@@ -28,7 +28,8 @@ impl Steps {
         action: impl FnOnce() -> io::Result<T>,
     ) -> Result<T, Failure> {
         let number = self.done.replace(self.done.get() + 1);
-        let result = if self.fail_at == Some(number) { Err(io::Error::from_raw_os_error(5)) } else { action() };
+        let result =
+            if self.fail_at == Some(number) { Err(io::Error::from_raw_os_error(5)) } else { action() };
         result.map_err(|error| failure(step, subject, &error))
     }
 }

@@ -25,9 +25,8 @@ pub(super) fn map_from_outside(pid: i32, ids: &Ids) -> io::Result<()> {
 /// In the child, before the mounts.
 pub(super) fn enter(ids: &Ids, steps: &Steps) -> Result<(), Failure> {
     match ids.mapped {
-        Some(mapped) => steps.run("become the sandbox's user", "", || {
-            become_user(mapped.owner_uid, mapped.owner_gid, true)
-        }),
+        Some(mapped) => steps
+            .run("become the sandbox's user", "", || become_user(mapped.owner_uid, mapped.owner_gid, true)),
         None => steps.run("write the id map", "", || {
             deny_setgroups("self")?;
             write_id_map(
@@ -68,7 +67,8 @@ pub(super) fn map_trees(pid: i32, plan: &Plan, steps: &Steps) -> Result<Vec<(usi
         let (source, must) = match mount {
             Mount::Bind { source, target, own_ids: true, access } => {
                 let own = plan.workspace.as_ref().and_then(|workspace| workspace.own_path.as_deref());
-                let is_workspace = plan.workspace.as_ref().is_some_and(|workspace| workspace.source == *source);
+                let is_workspace =
+                    plan.workspace.as_ref().is_some_and(|workspace| workspace.source == *source);
                 if is_workspace && own == Some(target) && target != std::path::Path::new(WORKSPACE) {
                     continue;
                 }

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use ringfence_guard::FromGuard;
 use ringfence_linux::{
-    Cgroup, CgroupError, Exited, Fork, Hierarchy, Namespaces, SignalFd, control_pair, exit_now, fork_into, is_hung_up,
-    recv_with_fds, send_with_fds, sweep_cgroups, unblock_all, wait_for,
+    Cgroup, CgroupError, Exited, Fork, Hierarchy, Namespaces, SignalFd, control_pair, exit_now, fork_into,
+    is_hung_up, recv_with_fds, send_with_fds, sweep_cgroups, unblock_all, wait_for,
 };
 use rustix::process::{Signal, pidfd_send_signal};
 
@@ -108,9 +108,11 @@ fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Resu
     } else {
         None
     };
-    let entrance = early.as_ref().map(Cgroup::v2_directory).transpose().map_err(|error| cgroup_refusal(&error))?;
+    let entrance =
+        early.as_ref().map(Cgroup::v2_directory).transpose().map_err(|error| cgroup_refusal(&error))?;
     let entrance = entrance.flatten();
-    let forked = steps.run("make namespaces", "", || fork_into(namespaces(&plan), entrance.as_ref().map(AsFd::as_fd)))?;
+    let forked = steps
+        .run("make namespaces", "", || fork_into(namespaces(&plan), entrance.as_ref().map(AsFd::as_fd)))?;
     let Fork::Parent { pid, pidfd } = forked else {
         drop((control, signals));
         if unblock_all().is_err() {
@@ -130,7 +132,17 @@ fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Resu
     });
     // A child that has failed says why; that its owner could not reach it then is only what follows.
     handed.map_err(|refusal| last_words(control.as_fd()).unwrap_or(refusal))?;
-    let watched = Watched { request, plan: &plan, root: &root, control, signals, pipes, rules: &rules, git: &git, started };
+    let watched = Watched {
+        request,
+        plan: &plan,
+        root: &root,
+        control,
+        signals,
+        pipes,
+        rules: &rules,
+        git: &git,
+        started,
+    };
     let ended = supervise(watched);
     root.kill();
     let usage = root.wait();
@@ -140,7 +152,11 @@ fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Resu
     }
     let usage = Usage {
         cpu: std::time::Duration::from_micros(usage.map_or(0, |(_, cpu, _)| cpu)),
-        max_memory: cgroup.as_ref().and_then(Cgroup::peak_memory).or(usage.map(|(_, _, rss)| rss)).unwrap_or(0),
+        max_memory: cgroup
+            .as_ref()
+            .and_then(Cgroup::peak_memory)
+            .or(usage.map(|(_, _, rss)| rss))
+            .unwrap_or(0),
         processes: cgroup.as_ref().and_then(Cgroup::peak_processes).map_or(1, |peak| peak.saturating_sub(1)),
     };
     if let Some(cgroup) = &mut cgroup {

@@ -8,8 +8,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use ringfence_linux::{
-    MountFlags, attach, clone_tree, make_private, mount_devpts, mount_overlay, mount_proc, mount_tmpfs, pivot_into,
-    restrict_mount, restrict_tree,
+    MountFlags, attach, clone_tree, make_private, mount_devpts, mount_overlay, mount_proc, mount_tmpfs,
+    pivot_into, restrict_mount, restrict_tree,
 };
 use rustix::mount::{UnmountFlags, mount_bind, unmount};
 
@@ -144,7 +144,8 @@ impl Builder<'_> {
         let target = self.inside(mount.target());
         match (mount, source) {
             (Mount::Bind { target: at, access, .. }, Some(tree)) => {
-                let flags = if *access == Access::Read { MountFlags::READ_ONLY } else { MountFlags::WRITABLE };
+                let flags =
+                    if *access == Access::Read { MountFlags::READ_ONLY } else { MountFlags::WRITABLE };
                 steps.run("bind", at, || {
                     restrict_tree(tree, flags)?;
                     self.make_mountpoint(&target, is_directory(tree)?)?;
@@ -283,9 +284,7 @@ impl Builder<'_> {
 
     fn make_parents(&self, path: &Path) -> io::Result<()> {
         match path.parent() {
-            Some(parent) if !parent.is_dir() => {
-                DirBuilder::new().recursive(true).mode(0o755).create(parent)
-            }
+            Some(parent) if !parent.is_dir() => DirBuilder::new().recursive(true).mode(0o755).create(parent),
             _ => Ok(()),
         }
     }

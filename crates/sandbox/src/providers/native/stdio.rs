@@ -50,7 +50,9 @@ fn own(fd: BorrowedFd<'_>, name: &str, reads: bool) -> Result<OwnedFd, Refusal> 
             };
         }
         Some(StdioProblem::Directory) => "a directory, through which a command could leave the sandbox",
-        Some(StdioProblem::PathOnly) => "an O_PATH descriptor, through which a command could leave the sandbox",
+        Some(StdioProblem::PathOnly) => {
+            "an O_PATH descriptor, through which a command could leave the sandbox"
+        }
         Some(StdioProblem::BlockDevice) => "a block device, which would give a command the whole disk",
     };
     Err(Refusal::bad(format!("{name} is {what}"), fix("a file or a pipe")))

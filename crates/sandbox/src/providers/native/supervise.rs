@@ -10,6 +10,7 @@ use ringfence_policy::{Blocked, Clause};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::isatty;
 
+use super::child::{DISK_FULL, TMP_FULL};
 use super::launch::{Root, failed_inside};
 use super::relay::Relay;
 use super::stdio::Pipes;
@@ -227,12 +228,16 @@ impl Loop<'_> {
             Some(FromGuard::Failed { step, subject, errno }) => {
                 return Err(failed_inside(step, subject, errno));
             }
-            Some(FromGuard::NotStarted { stage, errno }) => self.seen.end = Some(End::NotStarted { stage, errno }),
+            Some(FromGuard::NotStarted { stage, errno }) => {
+                self.seen.end = Some(End::NotStarted { stage, errno })
+            }
             Some(FromGuard::Exited { how, full }) => {
                 self.seen.end = Some(End::Exited(how));
-                if full {
-                    let denial = self.seen.limit(self.watched.plan, Clause::LimitDisk);
-                    self.seen.denials.add(denial);
+                for (bit, clause) in [(DISK_FULL, Clause::LimitDisk), (TMP_FULL, Clause::FilesystemTmp)] {
+                    if full & bit != 0 {
+                        let denial = self.seen.limit(self.watched.plan, clause);
+                        self.seen.denials.add(denial);
+                    }
                 }
             }
             None => return Err(Refusal::bad("guard sent something strange", "report this as a bug")),

@@ -45,7 +45,9 @@ pub(super) fn rules(policy: &Policy, git: &[GitDirectory], trace: bool) -> Rules
 
 pub(super) fn filter(rules: &Rules) -> Result<Program, Refusal> {
     compile(Arch::NATIVE, rules).map_err(|error| match error {
-        CompileError::UnknownCall { .. } => Refusal::bad(error.to_string(), "correct the name under [syscalls]"),
+        CompileError::UnknownCall { .. } => {
+            Refusal::bad(error.to_string(), "correct the name under [syscalls]")
+        }
         error => Refusal::NotEnforceable {
             clause: "syscalls",
             why: error.to_string(),
@@ -109,7 +111,9 @@ fn config_replaced<'a>(call: &Notification, name: &str, git: &'a [GitDirectory])
     let (old, old_from, new, new_from) = match name {
         "rename" => (call.args[0], CURRENT, call.args[1], CURRENT),
         "renameat" => (call.args[1], call.args[0] as i32, call.args[3], call.args[2] as i32),
-        "renameat2" if call.args[4] == 0 => (call.args[1], call.args[0] as i32, call.args[3], call.args[2] as i32),
+        "renameat2" if call.args[4] == 0 => {
+            (call.args[1], call.args[0] as i32, call.args[3], call.args[2] as i32)
+        }
         _ => return None,
     };
     let memory = File::open(format!("/proc/{}/mem", call.pid)).ok()?;
@@ -121,7 +125,8 @@ fn config_replaced<'a>(call: &Notification, name: &str, git: &'a [GitDirectory])
     if old.file_name()? != "config.lock" {
         return None;
     }
-    let [from, to] = [(old, old_from), (new, new_from)].map(|(path, base)| directory_of(call.pid, &path, base));
+    let [from, to] =
+        [(old, old_from), (new, new_from)].map(|(path, base)| directory_of(call.pid, &path, base));
     let (from, to) = (from?, to?);
     git.iter().find(|repository| repository.is(&from) && repository.is(&to))
 }
@@ -163,7 +168,8 @@ fn directory_of(pid: u32, path: &Path, base: i32) -> Option<OwnedFd> {
 /// Is `target`, an id inside the sandbox, a thread of the process that `caller` (an id out here) belongs to?
 fn is_self(caller: u32, target: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{caller}/status")).unwrap_or_default();
-    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().to_string();
+    let field =
+        |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().to_string();
     let innermost = |list: String| list.split_whitespace().last().and_then(|id| id.parse::<u32>().ok());
     if innermost(field("NSpid:")) == Some(target) || innermost(field("NStgid:")) == Some(target) {
         return true;

@@ -28,7 +28,7 @@ enum How {
     /// As the open flags in this argument say.
     Flags(usize),
     /// As the first field of the `open_how` in this argument says.
-    OpenHow(usize),
+    InStruct(usize),
 }
 
 const READ: How = How::Is(Intent::Read);
@@ -36,10 +36,47 @@ const WRITE: How = How::Is(Intent::Write);
 
 /// The calls that take paths.
 pub(super) const TRACED: &[&str] = &[
-    "open", "openat", "openat2", "creat", "stat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2",
-    "execve", "execveat", "readlink", "readlinkat", "chdir", "mkdir", "mkdirat", "rmdir", "unlink", "unlinkat",
-    "rename", "renameat", "renameat2", "link", "linkat", "symlink", "symlinkat", "truncate", "chmod", "fchmodat",
-    "fchmodat2", "chown", "lchown", "fchownat", "mknod", "mknodat", "utime", "utimes", "utimensat", "futimesat",
+    "open",
+    "openat",
+    "openat2",
+    "creat",
+    "stat",
+    "lstat",
+    "newfstatat",
+    "statx",
+    "access",
+    "faccessat",
+    "faccessat2",
+    "execve",
+    "execveat",
+    "readlink",
+    "readlinkat",
+    "chdir",
+    "mkdir",
+    "mkdirat",
+    "rmdir",
+    "unlink",
+    "unlinkat",
+    "rename",
+    "renameat",
+    "renameat2",
+    "link",
+    "linkat",
+    "symlink",
+    "symlinkat",
+    "truncate",
+    "chmod",
+    "fchmodat",
+    "fchmodat2",
+    "chown",
+    "lchown",
+    "fchownat",
+    "mknod",
+    "mknodat",
+    "utime",
+    "utimes",
+    "utimensat",
+    "futimesat",
 ];
 
 fn arguments(name: &str) -> Vec<PathArgument> {
@@ -47,12 +84,15 @@ fn arguments(name: &str) -> Vec<PathArgument> {
     match name {
         "open" => vec![at(None, 0, How::Flags(1))],
         "openat" => vec![at(Some(0), 1, How::Flags(2))],
-        "openat2" => vec![at(Some(0), 1, How::OpenHow(2))],
+        "openat2" => vec![at(Some(0), 1, How::InStruct(2))],
         "stat" | "lstat" | "access" | "execve" | "readlink" | "chdir" => vec![at(None, 0, READ)],
-        "newfstatat" | "statx" | "faccessat" | "faccessat2" | "execveat" | "readlinkat" => vec![at(Some(0), 1, READ)],
-        "creat" | "mkdir" | "rmdir" | "unlink" | "truncate" | "chmod" | "chown" | "lchown" | "mknod" | "utime"
-        | "utimes" => vec![at(None, 0, WRITE)],
-        "mkdirat" | "unlinkat" | "fchmodat" | "fchmodat2" | "fchownat" | "mknodat" | "utimensat" | "futimesat" => {
+        "newfstatat" | "statx" | "faccessat" | "faccessat2" | "execveat" | "readlinkat" => {
+            vec![at(Some(0), 1, READ)]
+        }
+        "creat" | "mkdir" | "rmdir" | "unlink" | "truncate" | "chmod" | "chown" | "lchown" | "mknod"
+        | "utime" | "utimes" => vec![at(None, 0, WRITE)],
+        "mkdirat" | "unlinkat" | "fchmodat" | "fchmodat2" | "fchownat" | "mknodat" | "utimensat"
+        | "futimesat" => {
             vec![at(Some(0), 1, WRITE)]
         }
         "rename" => vec![at(None, 0, WRITE), at(None, 1, WRITE)],
@@ -94,7 +134,7 @@ fn intent(memory: &File, call: &Notification, how: &How) -> Option<Intent> {
     let flags = match how {
         How::Is(intent) => return Some(*intent),
         How::Flags(argument) => call.args[*argument] as u32,
-        How::OpenHow(argument) => {
+        How::InStruct(argument) => {
             let mut bytes = [0; 8];
             memory.read_exact_at(&mut bytes, call.args[*argument]).ok()?;
             u64::from_ne_bytes(bytes) as u32
@@ -145,7 +185,13 @@ fn words(plan: &Plan, path: &Path, intent: Intent) -> Blocked {
 fn look_up(root: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
     let path = path.strip_prefix("/").unwrap_or(path);
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    openat2(root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS)
+    openat2(
+        root,
+        path,
+        OFlags::PATH | OFlags::CLOEXEC,
+        Mode::empty(),
+        ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS,
+    )
 }
 
 fn is_read_only(found: &OwnedFd) -> bool {

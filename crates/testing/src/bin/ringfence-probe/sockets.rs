@@ -17,6 +17,7 @@ pub(crate) fn attempt(name: &str, args: &[String]) -> Option<Attempted> {
         "tcp-serve" => tcp_serve(args),
         "udp" => udp(args),
         "unix" => unix(args),
+        "unix-serve" => unix_serve(args),
         "abstract" => abstract_name(args),
         "scan-abstract" => scan_abstract(args),
         "only-loopback" => only_loopback(),
@@ -73,6 +74,16 @@ fn udp(args: &[String]) -> Attempted {
 /// `unix PATH TOKEN`
 fn unix(args: &[String]) -> Attempted {
     greeted(UnixStream::connect(word(args, 0)?)?, word(args, 1)?)
+}
+
+/// `unix-serve PATH TOKEN`: greet everybody who connects; for the host's side of an attempt.
+fn unix_serve(args: &[String]) -> Attempted {
+    let listener = std::os::unix::net::UnixListener::bind(word(args, 0)?)?;
+    println!("ready");
+    for stream in listener.incoming() {
+        let _ = stream?.write_all(word(args, 1)?.as_bytes());
+    }
+    held("nobody came")
 }
 
 /// `abstract NAME TOKEN`
