@@ -36,7 +36,7 @@ impl Failure {
         }
     }
 
-    pub(crate) fn as_json(self, json: bool) -> Self {
+    pub(crate) fn with_json(self, json: bool) -> Self {
         match self {
             Self::Refused { error, .. } => Self::Refused { error, json },
             other => other,

@@ -54,7 +54,11 @@ pub(crate) fn run_once(setup: &Setup, contender: &Contender, words: &[&str]) -> 
     let status = command.status().with_context(|| format!("cannot start {}", contender.kind.label()))?;
     let took = started.elapsed();
     if !status.success() {
-        bail!("{} failed once, with {status}: {:?}", contender.kind.label(), setup.words(contender, words));
+        bail!(
+            "{} failed once, with {status}; to see why, run it again by hand: {:?}",
+            contender.kind.label(),
+            setup.words(contender, words)
+        );
     }
     Ok(took)
 }

@@ -9,7 +9,7 @@ use crate::output::{self, printable};
 
 pub(crate) fn denials(args: DenialsArgs) -> Result<i32, Failure> {
     let json = args.json;
-    carry_out(args).map_err(|failure| failure.as_json(json))
+    carry_out(args).map_err(|failure| failure.with_json(json))
 }
 
 fn carry_out(args: DenialsArgs) -> Result<i32, Failure> {
@@ -22,7 +22,7 @@ fn carry_out(args: DenialsArgs) -> Result<i32, Failure> {
         runs.truncate(1);
     }
     if args.json {
-        output::json(&as_json(&runs));
+        output::json(&with_json(&runs));
     } else if runs.is_empty() {
         output::line("nothing was denied");
     } else {
@@ -52,7 +52,7 @@ fn print(runs: &[DeniedRun]) {
     }
 }
 
-fn as_json(runs: &[DeniedRun]) -> serde_json::Value {
+fn with_json(runs: &[DeniedRun]) -> serde_json::Value {
     let rows = numbered(runs).map(|(number, run, denial)| {
         serde_json::json!({
             "number": number,

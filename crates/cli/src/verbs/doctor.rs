@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::output;
 
 pub(crate) fn doctor(args: DoctorArgs) -> Result<i32, Failure> {
-    let report = examine(&Places::from_env().map_err(|error| Failure::from(error).as_json(args.json))?);
+    let report = examine(&Places::from_env().map_err(|error| Failure::from(error).with_json(args.json))?);
     let code = i32::from(!report.restrictive);
     if args.json {
         output::json(&report);

@@ -27,7 +27,7 @@ fn show(args: PolicyShowArgs) -> Result<i32, Failure> {
     let json = args.json;
     let merged = resolve::policy(args.policy)
         .and_then(|spec| Ok(load_policy(&Places::from_env()?, spec)?))
-        .map_err(|failure| failure.as_json(json))?;
+        .map_err(|failure| failure.with_json(json))?;
     if json {
         output::json(&merged.to_json());
     } else {

@@ -17,9 +17,9 @@ const TOLD: usize = 10;
 
 pub(crate) fn run(args: RunArgs) -> Result<i32, Failure> {
     let json = args.json;
-    let (spec, telling) = resolve::run(args).map_err(|failure| failure.as_json(json))?;
+    let (spec, telling) = resolve::run(args).map_err(|failure| failure.with_json(json))?;
     let done = if telling.explain { print_plan(spec, json) } else { carry_out(spec, telling) };
-    done.map_err(|failure| failure.as_json(json))
+    done.map_err(|failure| failure.with_json(json))
 }
 
 fn carry_out(spec: RunSpec, telling: Telling) -> Result<i32, Failure> {

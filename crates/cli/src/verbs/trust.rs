@@ -8,7 +8,7 @@ use crate::output::{self, printable};
 
 pub(crate) fn trust(args: TrustArgs) -> Result<i32, Failure> {
     let json = args.json;
-    carry_out(args).map_err(|failure| failure.as_json(json))
+    carry_out(args).map_err(|failure| failure.with_json(json))
 }
 
 fn carry_out(args: TrustArgs) -> Result<i32, Failure> {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ringfence_linux::start_time;
-use ringfence_policy::protected;
+use ringfence_policy::{Protected, protected};
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, fstat, linkat, mkdirat, openat, statat};
 use rustix::io::Errno;
 
@@ -26,7 +26,11 @@ pub(super) struct Placeholder {
 
 /// What a placeholder holds: nothing, but for the few where a host tool would stumble over an empty file.
 fn content(name: &Path) -> &'static str {
-    protected().iter().find(|entry| name.ends_with(entry.name)).map_or("", |entry| entry.content)
+    let is = |entry: &&Protected| {
+        let same_file = name.file_name() == Path::new(entry.name).file_name();
+        name == Path::new(entry.name) || (entry.parent == Some(".git") && same_file)
+    };
+    protected().iter().find(is).map_or("", |entry| entry.content)
 }
 
 /// A run, told apart from a later one with the same pid.

@@ -39,7 +39,7 @@ pub(super) struct Inheritance<'a> {
 /// Build the walls, close them, then be guard. Never returns.
 pub(super) fn live(control: OwnedFd, inheritance: Inheritance<'_>) -> ! {
     match close_walls(&control, inheritance) {
-        Ok((command, private)) => serve(control.as_fd(), command, private),
+        Ok(command) => serve(control.as_fd(), command, PRIVATE),
         Err(Failure { step, subject, errno }) => {
             let message = FromGuard::Failed { step: step.into(), subject, errno };
             let _ = send_with_fds(control.as_fd(), &message.encode(), &[]);
@@ -51,7 +51,7 @@ pub(super) fn live(control: OwnedFd, inheritance: Inheritance<'_>) -> ! {
 fn close_walls(
     control: &OwnedFd,
     inheritance: Inheritance<'_>,
-) -> Result<(Command, &'static [(&'static str, u8)]), Failure> {
+) -> Result<Command, Failure> {
     let Inheritance { request, plan, pins, stdio, filter } = inheritance;
     let steps = Steps::for_side("child");
     scrub_environment();
@@ -91,7 +91,7 @@ fn close_walls(
     fds.extend(master.as_ref().map(AsFd::as_fd));
     steps.run("report", "", || send_with_fds(control.as_fd(), &FromGuard::Ready.encode(), &fds))?;
     drop((listener, master));
-    Ok((command(request, plan, stdio, &steps)?, PRIVATE))
+    command(request, plan, stdio, &steps)
 }
 
 /// The owner's mapped trees, at their places in the plan. Also the signal that the id map is written.
