@@ -69,9 +69,12 @@ impl Stage {
         let built = built.parent().unwrap_or(Path::new("."));
         for name in ["bench", "floor", "ringfence"] {
             let from = built.join(name);
-            fs::copy(&from, self.path("bin").join(name)).with_context(|| {
+            let to = self.path("bin").join(name);
+            fs::copy(&from, &to).with_context(|| {
                 format!("cannot copy {}: start this with bench/run, which builds it", from.display())
             })?;
+            // Pages of a file that is not yet on disk would count as dirty memory of whoever runs it.
+            fs::File::open(&to)?.sync_all()?;
         }
         Ok(())
     }

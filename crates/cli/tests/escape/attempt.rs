@@ -48,7 +48,7 @@ pub(crate) enum Twin {
     Host,
     /// On the host as root, without whom it is skipped.
     HostAsRoot,
-    /// On the host as the ordinary user.
+    /// On the host as the ordinary user, with what root has prepared for it: skipped without root.
     HostAsUser,
     /// On the host, in namespaces of its own where it has every capability.
     Namespaces,
@@ -218,7 +218,8 @@ impl Attempt {
             Twin::HostAsUser => Identity::User,
             _ => identity,
         };
-        if !identity.is_available() {
+        let needs_root = matches!(twin, Twin::HostAsRoot | Twin::HostAsUser);
+        if needs_root && !Identity::Root.is_available() {
             return Ok(Shown::Skipped("needs root".into()));
         }
         let scene = Scene::new(identity);

@@ -2,6 +2,9 @@
 //!
 //! Each row is held by the sandbox, and has a twin: the same attempt without the sandbox, or with the clause
 //! waived, where it works. A row whose twin fails would prove nothing, so that is a failure too.
+//!
+//! `RINGFENCE_ESCAPE_ROW=name` runs only the rows whose name holds that word; `--no-capture` (nextest:
+//! `--success-output final`) shows how each row was held.
 
 mod attempt;
 mod bombs;

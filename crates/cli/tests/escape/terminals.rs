@@ -2,12 +2,13 @@
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 
 use ringfence_testing::{Identity, Scene, Stage};
 use rustix::pty::OpenptFlags;
 
 use crate::attempt::{Twin, attempt};
-use crate::row::{Row, drill};
+use crate::row::{Row, Shown};
 
 pub(crate) fn rows() -> Vec<Row> {
     vec![
@@ -57,10 +58,10 @@ fn under_terminal(scene: &Scene, line: Vec<String>) -> String {
 
 fn on_terminal(name: &str, what: &str, attempt: &'static str, flags: &'static [&'static str]) -> Row {
     let probe = || Stage::get().probe.to_string_lossy().into_owned();
-    drill(
-        name,
-        what,
-        move |identity| {
+    Row {
+        name: name.to_owned(),
+        what: what.to_owned(),
+        held: Rc::new(move |identity| {
             let scene = Scene::new(identity);
             let stage = Stage::get();
             let mut line = vec![stage.ringfence.to_string_lossy().into_owned(), "run".into()];
@@ -69,16 +70,17 @@ fn on_terminal(name: &str, what: &str, attempt: &'static str, flags: &'static [&
             line.extend(flags.iter().map(|flag| (*flag).to_owned()));
             line.extend(["--".to_owned(), probe(), attempt.to_owned()]);
             let text = under_terminal(&scene, line);
-            if text.contains("held:") && !text.contains("escaped:") { Ok(()) } else { Err(text) }
-        },
-        move |_| {
+            let held = text.contains("held:") && !text.contains("escaped:");
+            if held { Ok(Shown::Yes(text.trim().to_owned())) } else { Err(text) }
+        }),
+        twin: Rc::new(move |_| {
             // Without a privilege the kernel may be told to refuse it (dev.tty.legacy_tiocsti).
             if !Identity::Root.is_available() {
-                return Ok(());
+                return Ok(Shown::Skipped("needs root".into()));
             }
             let scene = Scene::new(Identity::Root);
             let text = under_terminal(&scene, vec![probe(), attempt.to_owned()]);
-            if text.contains("escaped:") { Ok(()) } else { Err(text) }
-        },
-    )
+            if text.contains("escaped:") { Ok(Shown::Yes(text.trim().to_owned())) } else { Err(text) }
+        }),
+    }
 }

@@ -48,10 +48,7 @@ pub(super) fn live(control: OwnedFd, inheritance: Inheritance<'_>) -> ! {
     }
 }
 
-fn close_walls(
-    control: &OwnedFd,
-    inheritance: Inheritance<'_>,
-) -> Result<Command, Failure> {
+fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<Command, Failure> {
     let Inheritance { request, plan, pins, stdio, filter } = inheritance;
     let steps = Steps::for_side("child");
     scrub_environment();

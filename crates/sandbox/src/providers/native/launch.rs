@@ -148,7 +148,7 @@ fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Resu
     let usage = root.wait();
     let mut ended = ended?;
     if let Some(cgroup) = &cgroup {
-        ended.note_limits(cgroup, &plan);
+        ended.note_limits(cgroup, request, &plan);
     }
     let usage = Usage {
         cpu: std::time::Duration::from_micros(usage.map_or(0, |(_, cpu, _)| cpu)),

@@ -41,8 +41,18 @@ const ROOT_INODES: u64 = 16_384;
 /// Where the parts that others are made of lie until the root is done.
 const STAGE: &str = ".ringfence";
 
-const MASKED: &[&str] =
-    &["acpi", "asound", "kcore", "keys", "latency_stats", "timer_list", "timer_stats", "sched_debug", "scsi"];
+const MASKED: &[&str] = &[
+    "acpi",
+    "asound",
+    "interrupts",
+    "kcore",
+    "keys",
+    "latency_stats",
+    "timer_list",
+    "timer_stats",
+    "sched_debug",
+    "scsi",
+];
 const READ_ONLY: &[&str] = &["bus", "fs", "irq", "sys", "sysrq-trigger"];
 
 struct Builder<'a> {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use ringfence_guard::{FromGuard, ToGuard};
 use ringfence_linux::seccomp::{Listener, Rules};
 use ringfence_linux::{Cgroup, SignalFd, recv_with_fds, send_with_fds, stop_self};
-use ringfence_policy::{Blocked, Clause};
+use ringfence_policy::{Blocked, Clause, Origin};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::isatty;
 
@@ -57,19 +57,34 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    fn limit(&mut self, plan: &Plan, clause: Clause) -> Denial {
+    fn limit(&self, request: &Request, plan: &Plan, clause: Clause) -> Denial {
         let value = plan.receipt.clauses.iter().find(|line| line.clause == clause);
         let value = value.map_or(String::new(), |line| line.value.clone());
-        Denial::new(DenialKind::Limit, &Blocked::Limit { clause, value })
+        let mut denial = Denial::new(DenialKind::Limit, &Blocked::Limit { clause, value });
+        if matches!(request.policy.origins.of(clause.as_str()), Origin::Flag(_)) {
+            // Given on the command line, it is raised there: a file would then hold for every run.
+            denial.setting = None;
+        }
+        if clause == Clause::LimitDisk && plan.workspace.is_some() {
+            // A larger one is refused beside a workspace of the user's own, which it could not hold for.
+            let name = clause.as_str();
+            denial.flag = Some(format!("--waive {name}"));
+            denial.setting = Some((String::new(), "waive".into(), format!("[\"{name}\"]")));
+            denial.remedy = format!(
+                "HOME and the other private layers are full, lift their limit with `--waive {name}`, or write to the \
+                 workspace"
+            );
+        }
+        denial
     }
 
     /// What the cgroup counted.
-    pub(super) fn note_limits(&mut self, cgroup: &Cgroup, plan: &Plan) {
+    pub(super) fn note_limits(&mut self, cgroup: &Cgroup, request: &Request, plan: &Plan) {
         for (count, clause) in
             [(cgroup.oom_kills(), Clause::LimitMemory), (cgroup.refused_forks(), Clause::LimitProcesses)]
         {
             if count > 0 {
-                let denial = Denial { count, ..self.limit(plan, clause) };
+                let denial = Denial { count, ..self.limit(request, plan, clause) };
                 self.denials.add(denial);
             }
         }
@@ -195,7 +210,7 @@ impl Loop<'_> {
         if self.deadline.is_some_and(|deadline| now >= deadline) {
             self.watched.root.kill();
             self.seen.end = Some(End::TimedOut);
-            let denial = self.seen.limit(self.watched.plan, Clause::LimitWallTime);
+            let denial = self.seen.limit(self.watched.request, self.watched.plan, Clause::LimitWallTime);
             self.seen.denials.add(denial);
         } else if let Some((at, signal)) = self.asked
             && now >= at
@@ -235,7 +250,7 @@ impl Loop<'_> {
                 self.seen.end = Some(End::Exited(how));
                 for (bit, clause) in [(DISK_FULL, Clause::LimitDisk), (TMP_FULL, Clause::FilesystemTmp)] {
                     if full & bit != 0 {
-                        let denial = self.seen.limit(self.watched.plan, clause);
+                        let denial = self.seen.limit(self.watched.request, self.watched.plan, clause);
                         self.seen.denials.add(denial);
                     }
                 }
@@ -344,7 +359,7 @@ impl Loop<'_> {
             relay.finish();
         }
         if self.seen.truncated {
-            let denial = self.seen.limit(self.watched.plan, Clause::LimitOutput);
+            let denial = self.seen.limit(self.watched.request, self.watched.plan, Clause::LimitOutput);
             self.seen.denials.add(denial);
         }
     }
