@@ -1,6 +1,6 @@
 //! A denial is data: what was blocked, by which rule, and what would allow it.
 
-use ringfence_policy::{Blocked, remedy};
+use ringfence_policy::{Blocked, Clause, remedy};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +79,10 @@ impl Denials {
         } else if self.0.len() < MOST {
             self.0.push(denial);
         }
+    }
+
+    pub(crate) fn has_limit(&self, clause: Clause) -> bool {
+        self.0.iter().any(|had| had.kind == DenialKind::Limit && had.what == clause.as_str())
     }
 
     pub(crate) fn into_vec(self) -> Vec<Denial> {

@@ -119,6 +119,7 @@ impl Host {
             hide.extend(find_secrets(&home).filter(|path| !named(path)));
         }
         hide.push(request.state.clone());
+        let shows_more = all || workspace.is_some() || !read.is_empty() || !write.is_empty();
         refuse_shown_and_hidden(read.iter().chain(&write), &hide)?;
         Ok(Self {
             uid,
@@ -131,7 +132,7 @@ impl Host {
             hide,
             toolchains,
             git_user: if policy.identity.own_home_path { git_user(&home) } else { None },
-            sockets: if workspace.is_some() || all { listening_sockets() } else { Vec::new() },
+            sockets: if shows_more { listening_sockets() } else { Vec::new() },
             cgroups: Hierarchy::detect(),
             landlock: landlock_abi(),
             open_files_hard: rustix::process::getrlimit(rustix::process::Resource::Nofile)

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use ringfence_policy::Clause;
+
 use crate::denial::{Denial, DenialKind};
 use crate::plan::Plan;
 use crate::view::{Intent, normal, refused};
@@ -24,6 +26,24 @@ const SIGNS: &[(&str, Intent)] = &[
     ("EROFS", Intent::Write),
     ("EACCES", Intent::Write),
 ];
+
+/// What running into a limit that nobody counts looks like.
+const LIMITS: &[(&str, Clause)] = &[
+    ("Resource temporarily unavailable", Clause::LimitProcesses),
+    ("Cannot fork", Clause::LimitProcesses),
+    ("can't start new thread", Clause::LimitProcesses),
+    ("Too many open files", Clause::LimitOpenFiles),
+    ("EMFILE", Clause::LimitOpenFiles),
+];
+
+/// The limits that `output` suggests were reached.
+pub(crate) fn infer_limits(output: &[u8]) -> Vec<Clause> {
+    let text = String::from_utf8_lossy(output);
+    let mut found: Vec<Clause> =
+        LIMITS.iter().filter(|(sign, _)| text.contains(sign)).map(|(_, clause)| *clause).collect();
+    found.dedup();
+    found
+}
 
 /// The accesses that `output` suggests were refused by `plan`. `exists` tells what the host has.
 pub(crate) fn infer(plan: &Plan, output: &[u8], exists: impl Fn(&Path) -> bool) -> Vec<Denial> {

@@ -231,9 +231,16 @@ fn plan_ids(policy: &Policy, host: &Host) -> Ids {
     let (uid, gid) = if mapped.is_some() { (INSIDE_ID, INSIDE_ID) } else { (host.uid, host.gid) };
     let own_name = || if mapped.is_some() { "sandbox".into() } else { host.user.clone() };
     let user = policy.identity.user.clone().unwrap_or_else(own_name);
-    // Where all of the host is shown, read-only, there is no place for another home.
-    let own_path = policy.identity.own_home_path || policy.filesystem.host == HostFiles::All;
-    let home = if own_path { host.home.clone() } else { Path::new("/home").join(&user) };
+    // Where all of the host is shown, read-only, there is a place for a home only where it has one.
+    let own_path = match policy.filesystem.host {
+        HostFiles::All => host.home_exists,
+        HostFiles::System => policy.identity.own_home_path,
+    };
+    let home = match policy.filesystem.host {
+        _ if own_path => host.home.clone(),
+        HostFiles::All => Path::new("/run/home").join(&user),
+        HostFiles::System => Path::new("/home").join(&user),
+    };
     Ids { uid, gid, mapped, user, home }
 }
 

@@ -26,7 +26,7 @@ fn in_turns(setup: &Setup, command: usize, rhythm: Rhythm, order: &mut Order) ->
     let (rounds, warm_up) = match (setup.quick, rhythm) {
         (true, _) => (5, 1),
         (false, Rhythm::BackToBack) => (300, 20),
-        (false, Rhythm::Paused) => (80, 5),
+        (false, Rhythm::Paused) => (60, 4),
     };
     let mut samples = vec![Vec::with_capacity(rounds); setup.contenders.len()];
     let mut turns: Vec<usize> = (0..setup.contenders.len()).collect();

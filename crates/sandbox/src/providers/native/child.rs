@@ -130,8 +130,9 @@ fn set_limits(plan: &Plan, steps: &Steps) -> Result<(), Failure> {
         steps.run("limit open files", "", || set_limit(Resource::Nofile, open_files.into()))?;
     }
     if let Some(processes) = plan.limits.processes {
-        // guard is one of them.
-        steps.run("limit processes", "", || set_limit(Resource::Nproc, u64::from(processes) + 1))?;
+        // guard is one of them. Where a cgroup counts too it should be the one to refuse, since it says so.
+        let slack = if plan.limits.cgroup.processes.is_some() { 8 } else { 1 };
+        steps.run("limit processes", "", || set_limit(Resource::Nproc, u64::from(processes) + slack))?;
     }
     Ok(())
 }

@@ -132,6 +132,9 @@ fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Resu
     });
     // A child that has failed says why; that its owner could not reach it then is only what follows.
     handed.map_err(|refusal| last_words(control.as_fd()).unwrap_or(refusal))?;
+    if needs_cgroup {
+        sweep_cgroups(&hierarchy);
+    }
     let watched = Watched {
         request,
         plan: &plan,
@@ -161,9 +164,11 @@ fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Resu
     };
     if let Some(cgroup) = &mut cgroup {
         cgroup.remove().map_err(|error| cgroup_refusal(&error))?;
-        sweep_cgroups(&hierarchy);
     }
     let end = ended.end.unwrap_or(End::Exited(Exited::Signal(9)));
+    if end != End::Exited(Exited::Code(0)) {
+        ended.infer_limits(request, &plan);
+    }
     if !request.trace && end != End::Exited(Exited::Code(0)) {
         for denial in infer(&plan, &ended.stderr, |path| path.symlink_metadata().is_ok()) {
             ended.denials.add(denial);

@@ -16,6 +16,7 @@ use super::relay::Relay;
 use super::stdio::Pipes;
 use super::syscalls;
 use crate::denial::{Denial, DenialKind, Denials};
+use crate::infer::infer_limits;
 use crate::outcome::End;
 use crate::plan::Plan;
 use crate::protect::GitDirectory;
@@ -76,6 +77,16 @@ impl Ended {
             );
         }
         denial
+    }
+
+    /// What the output tells of limits that nobody counted.
+    pub(super) fn infer_limits(&mut self, request: &Request, plan: &Plan) {
+        for clause in infer_limits(&self.stderr) {
+            if !self.denials.has_limit(clause) {
+                let denial = self.limit(request, plan, clause).inferred();
+                self.denials.add(denial);
+            }
+        }
     }
 
     /// What the cgroup counted.
