@@ -53,7 +53,7 @@ pub(crate) fn plan_limits(
         let with_guard = processes.saturating_add(GUARD);
         let mechanism = if host.cgroups.has(Controller::Pids) {
             cgroup.processes = Some(with_guard);
-            format!("{} pids and RLIMIT_NPROC in the user namespace", host.cgroups.version())
+            format!("{} pids", host.cgroups.version())
         } else {
             "RLIMIT_NPROC in the user namespace".to_string()
         };

@@ -5,6 +5,7 @@
 //! that none can be renamed away. For what does not exist a placeholder is made in the user's directory and removed
 //! again when the last sandbox in it ends.
 
+mod kept;
 mod pins;
 mod registry;
 mod repositories;
@@ -12,9 +13,11 @@ mod tracking;
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use kept::Kept;
 pub(crate) use pins::Pins;
 use pins::{Found, find};
 use registry::{Placeholder, Registry};
@@ -36,8 +39,9 @@ pub(crate) struct Protection {
     workspace: PathBuf,
     pins: Pins,
     registry: Option<Registry>,
-    /// What existed, by inode.
+    /// What existed, by inode, and what the small files among it held.
     existing: Vec<(PathBuf, u64)>,
+    contents: Vec<(PathBuf, Kept)>,
     /// Git directories, and the inodes of their configs.
     git_configs: Vec<(PathBuf, u64)>,
     started: SystemTime,
@@ -55,6 +59,7 @@ impl Protection {
             pins: Pins::default(),
             registry: None,
             existing: Vec::new(),
+            contents: Vec::new(),
             git_configs: Vec::new(),
             started: SystemTime::now(),
         }
@@ -176,6 +181,9 @@ impl Protection {
 
     fn keep(&mut self, name: PathBuf, inode: u64) {
         if !self.existing.iter().any(|(had, _)| *had == name) {
+            if let Some(kept) = Kept::read(&self.workspace.join(&name)) {
+                self.contents.push((name.clone(), kept));
+            }
             self.existing.push((name.clone(), inode));
             self.pins.read_only(name);
         }
@@ -196,14 +204,29 @@ impl Protection {
     pub(crate) fn finish(mut self) -> Vec<String> {
         let mut notes = Vec::new();
         for (name, inode) in &self.existing {
-            use std::os::unix::fs::MetadataExt;
-            let now = self.workspace.join(name).symlink_metadata().map(|facts| facts.ino()).ok();
-            if now != Some(*inode) {
-                notes.push(format!(
-                    "protected: {} was replaced during the run by a program outside this sandbox",
-                    name.display()
-                ));
+            let path = self.workspace.join(name);
+            if path.symlink_metadata().is_ok_and(|facts| facts.ino() == *inode) {
+                continue;
             }
+            let kept = self.contents.iter().find(|(had, _)| had == name).map(|(_, kept)| kept);
+            notes.push(match kept.map(|kept| kept.put_back(&path)) {
+                Some(Ok(Some(aside))) => format!(
+                    "protected: {} was replaced from outside during the run, after which the command could write it; \
+                     what it held before has been put back, the other is {}",
+                    name.display(),
+                    aside.display()
+                ),
+                Some(Ok(None)) => continue,
+                Some(Err(error)) => format!(
+                    "protected: {} was replaced from outside during the run and could not be put back: {error}; look \
+                     at it before you use it",
+                    name.display()
+                ),
+                None => format!(
+                    "protected: {} was replaced from outside during the run; look at it before you use it",
+                    name.display()
+                ),
+            });
         }
         if let Some(registry) = self.registry.take() {
             notes.extend(registry.leave());
