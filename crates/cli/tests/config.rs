@@ -245,7 +245,9 @@ fn denials_are_listed_newest_first_and_as_json() {
         last.stdout_contains("limits.wall_time");
         assert!(!last.output.contains("unshare"));
         // A limit from the command line is raised there: a file would hold for every run.
-        verb(scene, &["denials", "--allow", "1"]).code(125).stderr_contains("raise it with `--timeout 200ms`");
+        verb(scene, &["denials", "--allow", "1"])
+            .code(125)
+            .stderr_contains("raise it with `--timeout 200ms`");
         // One from a file is raised in that file.
         scene.write("home/.config/ringfence/config.toml", "[limits]\nwall_time = \"100ms\"\n");
         Test::in_scene(scene).run(["sleep", "60"]).code(124);

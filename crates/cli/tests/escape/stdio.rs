@@ -23,7 +23,7 @@ pub(crate) fn rows() -> Vec<Row> {
         on_file("stdin-chmod", "changes the mode of the file behind stdin", &["chmod-stdin"], File::open),
         stdin_directory("stdin-directory", "opens files beneath a directory that came as stdin", false),
         stdin_directory("stdin-path-fd", "opens files beneath an O_PATH fd that came as stdin", true),
-        stdout_chmod(),
+        stdout_chmod().not_a_boundary(|identity| identity == Identity::User),
         stdout_read("stdout-read", "reads the file that stdout goes to", "read-stdout"),
         stdout_read(
             "stdout-reopen",

@@ -1,18 +1,20 @@
 //! The child's whole life before and as guard: first process of the new namespaces.
 
 use std::ffi::{CString, OsStr};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use ringfence_guard::{Command, FromGuard, Stdio, serve};
 use ringfence_linux::seccomp::{Listen, Program, install};
 use ringfence_linux::{
-    LandlockAccess, LandlockRule, LandlockTarget, close_except, drop_all_capabilities, exit_now, is_hung_up,
-    loopback_up, move_fd, open_pty, recv_with_fds, restrict_with_landlock, scrub_environment, send_with_fds,
-    set_die_with_parent, set_dumpable, set_hostname, set_limit, unshare_cgroup, window_size,
+    LandlockAccess, LandlockRule, LandlockTarget, MountFlags, clone_tree, close_except,
+    drop_all_capabilities, exit_now, is_hung_up, loopback_up, move_fd, open_pty, recv_with_fds,
+    restrict_tree, restrict_with_landlock, scrub_environment, send_with_fds, set_die_with_parent,
+    set_dumpable, set_hostname, set_limit, unshare_cgroup, window_size,
 };
-use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fstat, open};
+use rustix::fs::{FileType, Mode, OFlags, SeekFrom, fcntl_getfl, fstat, open, seek};
+use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::Resource;
 
 use super::faults::Steps;
@@ -49,13 +51,17 @@ pub(super) fn live(control: OwnedFd, inheritance: Inheritance<'_>) -> ! {
 }
 
 fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<Command, Failure> {
-    let Inheritance { request, plan, pins, stdio, filter } = inheritance;
+    let Inheritance { request, plan, pins, mut stdio, filter } = inheritance;
     let steps = Steps::for_side("child");
     scrub_environment();
     let keep = [control.as_fd(), stdio[0].as_fd(), stdio[1].as_fd(), stdio[2].as_fd()];
     steps.run("let go of the caller's descriptors", "", || close_except(&keep))?;
     let trees = receive_trees(control, plan, &steps)?;
     identity::enter(&plan.ids, &steps)?;
+    let own_stdin = on_read_only_mount(&stdio[0]);
+    if let Some(stdin) = &own_stdin {
+        stdio[0] = steps.run("hand in stdin", "", || Ok(fcntl_dupfd_cloexec(stdin, 3)?))?;
+    }
     build_root(plan, pins, trees, &steps)?;
     if plan.own_network {
         steps.run("bring loopback up", "", loopback_up)?;
@@ -86,9 +92,27 @@ fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<Comman
     let mut fds = Vec::new();
     fds.extend(listener.as_ref().map(AsFd::as_fd));
     fds.extend(master.as_ref().map(AsFd::as_fd));
+    fds.extend(own_stdin.as_ref().filter(|_| request.stream != Stream::Terminal).map(AsFd::as_fd));
     steps.run("report", "", || send_with_fds(control.as_fd(), &FromGuard::Ready.encode(), &fds))?;
-    drop((listener, master));
+    drop((listener, master, own_stdin));
     command(request, plan, stdio, &steps)
+}
+
+/// A file that is only to be read, opened again on a read-only mount: its owner could change its mode and times
+/// otherwise. The owner of the sandbox gets it too, since it has a position of its own. `None`: not a file, or one
+/// whose path leads elsewhere by now.
+fn on_read_only_mount(stdin: &OwnedFd) -> Option<OwnedFd> {
+    let facts = fstat(stdin).ok()?;
+    if FileType::from_raw_mode(facts.st_mode) != FileType::RegularFile {
+        return None;
+    }
+    let link = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
+    let tree = clone_tree(&std::fs::read_link(link(stdin)).ok()?).ok()?;
+    let same = fstat(&tree).is_ok_and(|tree| tree.st_dev == facts.st_dev && tree.st_ino == facts.st_ino);
+    restrict_tree(tree.as_fd(), MountFlags::READ_ONLY).ok()?;
+    let again = open(link(&tree), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    seek(&again, SeekFrom::Start(seek(stdin, SeekFrom::Current(0)).ok()?)).ok()?;
+    same.then_some(again)
 }
 
 /// The owner's mapped trees, at their places in the plan. Also the signal that the id map is written.
@@ -150,7 +174,7 @@ fn place_stdio(
     for number in 0..3 {
         steps.run("let go of the caller's stdio", "", || move_fd(null.as_fd(), number))?;
     }
-    if std::os::fd::AsRawFd::as_raw_fd(&null) <= 2 {
+    if null.as_raw_fd() <= 2 {
         // It was put on one of the three, which stays open.
         std::mem::forget(null);
     }

@@ -8,6 +8,7 @@ use ringfence_linux::seccomp::{Listener, Rules};
 use ringfence_linux::{Cgroup, SignalFd, recv_with_fds, send_with_fds, stop_self};
 use ringfence_policy::{Blocked, Clause, Origin};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{SeekFrom, seek};
 use rustix::termios::isatty;
 
 use super::child::{DISK_FULL, TMP_FULL};
@@ -118,6 +119,8 @@ struct Loop<'a> {
     seen: Ended,
     listener: Option<Listener>,
     relay: Option<Relay>,
+    /// The file that the command reads, where it is not the caller's own descriptor.
+    stdin: Option<OwnedFd>,
     deadline: Option<Instant>,
     /// When the command is killed after it was asked to end, and by which signal it was asked.
     asked: Option<(Instant, i32)>,
@@ -132,6 +135,7 @@ pub(super) fn supervise(watched: Watched<'_>) -> Result<Ended, Refusal> {
         seen: Ended::default(),
         listener: None,
         relay: None,
+        stdin: None,
         deadline,
         asked: None,
         watch_terminal,
@@ -244,10 +248,9 @@ impl Loop<'_> {
                 if self.watched.plan.seccomp {
                     self.listener = fds.next().map(Listener::new);
                 }
-                if self.watched.request.stream == Stream::Terminal
-                    && let Some(master) = fds.next()
-                {
-                    self.relay = Some(Relay::start(master));
+                match self.watched.request.stream {
+                    Stream::Terminal => self.relay = fds.next().map(Relay::start),
+                    Stream::Inherit | Stream::Capture => self.stdin = fds.next(),
                 }
             }
             Some(FromGuard::Started) => {}
@@ -368,6 +371,12 @@ impl Loop<'_> {
         }
         if let Some(relay) = self.relay.take() {
             relay.finish();
+        }
+        if let Some(stdin) = &self.stdin
+            && let Ok(position) = seek(stdin, SeekFrom::Current(0))
+        {
+            // What the command has read is read for whoever shares the caller's stdin.
+            let _ = seek(rustix::stdio::stdin(), SeekFrom::Start(position));
         }
         if self.seen.truncated {
             let denial = self.seen.limit(self.watched.request, self.watched.plan, Clause::LimitOutput);
