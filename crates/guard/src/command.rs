@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use ringfence_linux::{
-    cloexec_from, exec, exit_now, fork, make_controlling, move_fd, reset_signals, set_dumpable,
+    cloexec_from, exec, exit_now, fork, make_controlling, move_fd, restore_pipe_signal, set_dumpable,
     start_session, unblock_all,
 };
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -74,7 +74,7 @@ impl Command {
             rustix::process::chdir(&self.directory)
                 .map_err(|error| errno(ExecStage::Directory)(error.into()))?;
             cloexec_from(3).map_err(errno(ExecStage::Stdio))?;
-            reset_signals();
+            restore_pipe_signal();
             unblock_all().map_err(errno(ExecStage::Stdio))?;
             exec(&self.argv, &self.environment, &self.path).map_err(errno(ExecStage::Program))
         };

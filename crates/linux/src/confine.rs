@@ -82,14 +82,13 @@ pub fn restrict_with_landlock(rules: &[LandlockRule<'_>]) -> io::Result<()> {
         .create()
         .map_err(other)?;
     for rule in rules {
+        // On a file the rights that only directories have are left out by the library.
         let access = rights(rule.access, abi);
-        let on_file = access & AccessFs::from_file(abi);
         ruleset = match rule.target {
             LandlockTarget::Path(path) => {
-                let access = if path.is_dir() { access } else { on_file };
                 ruleset.add_rule(PathBeneath::new(PathFd::new(path).map_err(other)?, access))
             }
-            LandlockTarget::File(file) => ruleset.add_rule(PathBeneath::new(file, on_file)),
+            LandlockTarget::File(file) => ruleset.add_rule(PathBeneath::new(file, access)),
         }
         .map_err(other)?;
     }

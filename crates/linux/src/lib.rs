@@ -37,5 +37,5 @@ pub use process::{
     thread_count, wait_for,
 };
 pub use pty::{Pty, make_controlling, open_pty, window_size};
-pub use signals::{SignalFd, block_signals, reset_signals, stop_self, unblock_all};
+pub use signals::{SignalFd, block_signals, restore_pipe_signal, stop_self, unblock_all};
 pub use sockets::{Message, control_pair, is_hung_up, loopback_up, recv_with_fds, send_with_fds};

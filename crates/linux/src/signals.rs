@@ -34,14 +34,11 @@ pub fn unblock_all() -> io::Result<()> {
     change_mask(libc::SIG_SETMASK, &set_of(&[]))
 }
 
-/// Give every signal its default action: a command must not inherit what its starter ignored.
-pub fn reset_signals() {
-    for signal in 1..=libc::SIGRTMAX() {
-        if signal != libc::SIGKILL && signal != libc::SIGSTOP {
-            // SAFETY: SIG_DFL is a valid disposition; an error (a number libc keeps for itself) changes nothing.
-            unsafe { libc::signal(signal, libc::SIG_DFL) };
-        }
-    }
+/// A closed pipe ends a program, as programs expect: this one's runtime ignores that signal, and a command would inherit
+/// it. What the caller ignores (`nohup`) stays ignored.
+pub fn restore_pipe_signal() {
+    // SAFETY: SIG_DFL is a valid disposition.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
 /// Stop this process, as the terminal's suspend key would.

@@ -147,7 +147,11 @@ impl Cgroup {
     }
 
     fn read(&self, controller: Controller, file: &str) -> Option<String> {
-        fs::read_to_string(self.directory(controller)?.join(file)).ok()
+        use std::io::Read;
+        // These files are short, and one read gives all of them.
+        let mut buffer = [0; 1024];
+        let length = File::open(self.directory(controller)?.join(file)).ok()?.read(&mut buffer).ok()?;
+        Some(String::from_utf8_lossy(&buffer[..length]).into_owned())
     }
 
     fn field(&self, controller: Controller, file: &str, key: &str) -> Option<u64> {

@@ -81,9 +81,11 @@ impl Drop for Root {
 }
 
 pub(crate) fn run(request: &Request, plan: Plan) -> Result<Outcome, Refusal> {
-    sweep_placeholders(&request.state);
     let protection = match &plan.workspace {
-        Some(workspace) => Protection::prepare(workspace, &request.state)?,
+        Some(workspace) => {
+            sweep_placeholders(&request.state);
+            Protection::prepare(workspace, &request.state)?
+        }
         None => Protection::none(),
     };
     let ran = run_protected(request, plan, &protection);
@@ -132,8 +134,12 @@ fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Resu
     });
     // A child that has failed says why; that its owner could not reach it then is only what follows.
     handed.map_err(|refusal| last_words(control.as_fd()).unwrap_or(refusal))?;
+    // What killed runs left is swept beside the child, which is still building.
     if needs_cgroup {
         sweep_cgroups(&hierarchy);
+    }
+    if plan.workspace.is_none() {
+        sweep_placeholders(&request.state);
     }
     let watched = Watched {
         request,
@@ -148,19 +154,18 @@ fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Resu
     };
     let ended = supervise(watched);
     root.kill();
-    let usage = root.wait();
+    // Read beside the kernel, which takes the namespaces down now; `root` is waited for in any case when it is dropped.
     let mut ended = ended?;
     if let Some(cgroup) = &cgroup {
         ended.note_limits(cgroup, request, &plan);
     }
+    let peak_memory = cgroup.as_ref().and_then(Cgroup::peak_memory);
+    let peak_processes = cgroup.as_ref().and_then(Cgroup::peak_processes);
+    let usage = root.wait();
     let usage = Usage {
         cpu: std::time::Duration::from_micros(usage.map_or(0, |(_, cpu, _)| cpu)),
-        max_memory: cgroup
-            .as_ref()
-            .and_then(Cgroup::peak_memory)
-            .or(usage.map(|(_, _, rss)| rss))
-            .unwrap_or(0),
-        processes: cgroup.as_ref().and_then(Cgroup::peak_processes).map_or(1, |peak| peak.saturating_sub(1)),
+        max_memory: peak_memory.or(usage.map(|(_, _, rss)| rss)).unwrap_or(0),
+        processes: peak_processes.map_or(1, |peak| peak.saturating_sub(1)),
     };
     if let Some(cgroup) = &mut cgroup {
         cgroup.remove().map_err(|error| cgroup_refusal(&error))?;

@@ -1,17 +1,18 @@
 //! Inside the new namespaces: from a copy of the host's mounts to closed walls, step by step. Runs in the child that
 //! becomes guard, before any code of the caller's.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use ringfence_linux::{
     MountFlags, attach, clone_tree, make_private, mount_devpts, mount_overlay, mount_proc, mount_tmpfs,
     pivot_into, restrict_mount, restrict_tree,
 };
-use rustix::mount::{UnmountFlags, mount_bind, unmount};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::mount::mount_bind;
 
 use super::faults::Steps;
 use crate::plan::{Access, Mount, Plan, PlannedWorkspace, WORKSPACE};
@@ -38,8 +39,8 @@ type Done = Result<(), Failure>;
 /// The root is small: directories, symlinks and mountpoints.
 const ROOT_BYTES: u64 = 4 << 20;
 const ROOT_INODES: u64 = 16_384;
-/// Where the parts that others are made of lie until the root is done.
-const STAGE: &str = ".ringfence";
+/// Where in the stage the root is built.
+const ROOT: &str = "root";
 
 const MASKED: &[&str] = &[
     "acpi",
@@ -69,18 +70,22 @@ struct Builder<'a> {
 pub(super) fn build_root(plan: &Plan, pins: &Pins, trees: Vec<Option<OwnedFd>>, steps: &Steps) -> Done {
     steps.run("make mounts private", "/", make_private)?;
     let sources = clone_sources(plan, trees, steps)?;
-    let root = ["/tmp", "/mnt", "/usr", "/etc"]
+    let stage = ["/tmp", "/mnt", "/usr", "/etc"]
         .into_iter()
         .map(PathBuf::from)
         .find(|path| path.is_dir())
         .ok_or_else(|| failure("find a place for the root", "/", &io::ErrorKind::NotFound.into()))?;
-    let stage = root.join(STAGE);
+    let root = stage.join(ROOT);
+    // Every mode here is meant as it is written; the command gets the caller's umask back.
+    let umask = rustix::process::umask(Mode::empty());
     let mut builder = Builder { plan, pins, steps, root, stage, layers: 0 };
     builder.mount_stage()?;
-    for (mount, source) in plan.mounts.iter().zip(&sources) {
-        builder.place(mount, source.as_ref().map(AsFd::as_fd))?;
+    for (index, (mount, source)) in plan.mounts.iter().zip(&sources).enumerate() {
+        builder.place(index, mount, source.as_ref().map(AsFd::as_fd))?;
     }
-    builder.finish()
+    builder.finish()?;
+    rustix::process::umask(umask);
+    Ok(())
 }
 
 fn clone_sources(
@@ -127,21 +132,29 @@ fn is_second_name(plan: &Plan, source: &Path, target: &Path) -> bool {
 }
 
 impl Builder<'_> {
+    /// The stage holds the private layer, and the root is mounted in it: letting go of the old root then takes the
+    /// stage away too, and one wait for the kernel's readers of mounts is enough.
     fn mount_stage(&self) -> Done {
         let Self { root, stage, steps, .. } = self;
-        steps.run("mount the root", root, || mount_tmpfs(root, Some(ROOT_BYTES), ROOT_INODES, 0o755))?;
         let disk = self.plan.limits.disk;
         steps.run("mount the private layer", "", || {
-            make_dir(stage, 0o700)?;
             mount_tmpfs(stage, disk, inodes(disk), 0o700)?;
-            // What hidden paths show: an empty file and an empty directory on a read-only mount.
+            // What hidden paths show, and our own files: on one read-only mount, whose clones have its attributes.
             let empty = stage.join("empty");
             make_dir(&empty, 0o755)?;
             make_dir(&empty.join("dir"), 0o555)?;
             write_file(&empty.join("file"), "", 0o444)?;
-            let tree = clone_tree(&empty)?;
-            restrict_tree(tree.as_fd(), MountFlags { no_exec: true, ..MountFlags::READ_ONLY })?;
-            attach(tree.as_fd(), &empty)
+            for (index, mount) in self.plan.mounts.iter().enumerate() {
+                if let Mount::File { text, .. } = mount {
+                    write_file(&empty.join(index.to_string()), text, 0o444)?;
+                }
+            }
+            mount_bind(&empty, &empty)?;
+            restrict_mount(&empty, MountFlags { no_exec: true, ..MountFlags::READ_ONLY })
+        })?;
+        steps.run("mount the root", root, || {
+            make_dir(root, 0o755)?;
+            mount_tmpfs(root, Some(ROOT_BYTES), ROOT_INODES, 0o755)
         })
     }
 
@@ -149,7 +162,7 @@ impl Builder<'_> {
         self.root.join(target.strip_prefix("/").unwrap_or(target))
     }
 
-    fn place(&mut self, mount: &Mount, source: Option<BorrowedFd<'_>>) -> Done {
+    fn place(&mut self, index: usize, mount: &Mount, source: Option<BorrowedFd<'_>>) -> Done {
         let steps = self.steps;
         let target = self.inside(mount.target());
         match (mount, source) {
@@ -185,19 +198,16 @@ impl Builder<'_> {
                 self.make_mountpoint(&target, true)?;
                 mount_tmpfs(&target, Some(*bytes), inodes(Some(*bytes)), *mode)
             }),
-            (Mount::Symlink { target: at, to }, _) => steps.run("link", at, || {
-                self.make_parents(&target)?;
-                std::os::unix::fs::symlink(to, &target)
-            }),
-            (Mount::File { target: at, text }, _) => steps.run("write", at, || {
-                if target.symlink_metadata().is_err() {
-                    return Ok(());
+            (Mount::Symlink { target: at, to }, _) => {
+                steps.run("link", at, || with_parents(&target, || std::os::unix::fs::symlink(to, &target)))
+            }
+            (Mount::File { target: at, .. }, _) => steps.run("write", at, || {
+                let tree = clone_tree(&self.stage.join("empty").join(index.to_string()))?;
+                match attach(tree.as_fd(), &target) {
+                    // The host has no such file.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                    attached => attached,
                 }
-                let file = self.next_layer();
-                write_file(&file, text, 0o444)?;
-                let tree = clone_tree(&file)?;
-                restrict_tree(tree.as_fd(), MountFlags { no_exec: true, ..MountFlags::READ_ONLY })?;
-                attach(tree.as_fd(), &target)
             }),
             (Mount::Device { target: at }, Some(tree)) => steps.run("bind the device", at, || {
                 restrict_tree(tree, MountFlags::DEVICE)?;
@@ -210,9 +220,10 @@ impl Builder<'_> {
             }),
             (Mount::Proc { .. }, _) => self.mount_proc(&target),
             (Mount::Seed { target: at, text }, _) => steps.run("write", at, || {
-                self.make_parents(&target)?;
-                let mut file = OpenOptions::new().append(true).create(true).mode(0o644).open(&target)?;
-                file.write_all(text.as_bytes())
+                with_parents(&target, || {
+                    let mut file = OpenOptions::new().append(true).create(true).mode(0o644).open(&target)?;
+                    file.write_all(text.as_bytes())
+                })
             }),
             (Mount::Hide { target: at }, _) => steps.run("hide", at, || self.hide(at)),
             (Mount::Overlay { .. } | Mount::Device { .. }, None) => {
@@ -236,9 +247,7 @@ impl Builder<'_> {
         }
         attach(lower, &below)?;
         self.make_mountpoint(target, true)?;
-        mount_overlay(&below, &upper, &work, target)?;
-        unmount(&below, UnmountFlags::DETACH)?;
-        Ok(())
+        mount_overlay(&below, &upper, &work, target)
     }
 
     fn mount_proc(&self, target: &Path) -> Done {
@@ -251,11 +260,13 @@ impl Builder<'_> {
             MASKED.iter().try_for_each(|name| self.cover(&target.join(name)))
         })?;
         steps.run("make parts of /proc read-only", "", || {
-            READ_ONLY.iter().map(|name| target.join(name)).filter(|path| path.exists()).try_for_each(|path| {
-                let tree = clone_tree(&path)?;
+            READ_ONLY.iter().map(|name| target.join(name)).try_for_each(|path| {
                 let flags = MountFlags { no_exec: true, ..MountFlags::READ_ONLY };
-                restrict_tree(tree.as_fd(), flags)?;
-                attach(tree.as_fd(), &path)
+                match mount_bind(&path, &path) {
+                    Ok(()) => restrict_mount(&path, flags),
+                    Err(rustix::io::Errno::NOENT) => Ok(()),
+                    Err(error) => Err(error.into()),
+                }
             })
         })
     }
@@ -272,7 +283,7 @@ impl Builder<'_> {
 
     /// Symlinks on the way are followed inside the new root only: the tree may hold hostile ones.
     fn hide(&self, target: &Path) -> io::Result<()> {
-        use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+        use rustix::fs::{OFlags, ResolveFlags, openat2};
         let root = rustix::fs::open(&self.root, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let found = openat2(
             &root,
@@ -292,29 +303,29 @@ impl Builder<'_> {
         }
     }
 
-    fn make_parents(&self, path: &Path) -> io::Result<()> {
-        match path.parent() {
-            Some(parent) if !parent.is_dir() => DirBuilder::new().recursive(true).mode(0o755).create(parent),
-            _ => Ok(()),
-        }
-    }
-
     fn make_mountpoint(&self, path: &Path, is_dir: bool) -> io::Result<()> {
-        if path.symlink_metadata().is_ok() {
-            return Ok(());
+        let made = with_parents(path, || if is_dir { make_dir(path, 0o755) } else { make_file(path, 0o644) });
+        match made {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            made => made,
         }
-        self.make_parents(path)?;
-        if is_dir { make_dir(path, 0o755) } else { write_file(path, "", 0o644) }
     }
 
     fn finish(self) -> Done {
-        let Self { root, stage, steps, .. } = &self;
-        steps.run("let go of the stage", "", || {
-            unmount(stage, UnmountFlags::DETACH)?;
-            fs::remove_dir(stage)
-        })?;
+        let Self { root, steps, .. } = &self;
         steps.run("make the root read-only", "", || restrict_mount(root, MountFlags::READ_ONLY))?;
         steps.run("pivot into the root", "", || pivot_into(root))
+    }
+}
+
+/// Take `step`; if the way to `path` is not there yet, make it and take the step again.
+fn with_parents(path: &Path, step: impl Fn() -> io::Result<()>) -> io::Result<()> {
+    match (step(), path.parent()) {
+        (Err(error), Some(parent)) if error.kind() == io::ErrorKind::NotFound => {
+            DirBuilder::new().recursive(true).mode(0o755).create(parent)?;
+            step()
+        }
+        (done, _) => done,
     }
 }
 
@@ -324,17 +335,15 @@ fn inodes(bytes: Option<u64>) -> u64 {
 }
 
 fn is_directory(tree: BorrowedFd<'_>) -> io::Result<bool> {
-    Ok(rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode).is_dir())
+    Ok(FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode).is_dir())
 }
 
 fn make_dir(path: &Path, mode: u32) -> io::Result<()> {
-    DirBuilder::new().mode(mode).create(path)?;
-    // The caller's umask has had its say.
-    let made = fs::metadata(path)?;
-    if made.mode() & 0o7777 == mode {
-        return Ok(());
-    }
-    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
+    DirBuilder::new().mode(mode).create(path)
+}
+
+fn make_file(path: &Path, mode: u32) -> io::Result<()> {
+    Ok(mknodat(CWD, path, FileType::RegularFile, Mode::from_raw_mode(mode), 0)?)
 }
 
 fn write_file(path: &Path, text: &str, mode: u32) -> io::Result<()> {
