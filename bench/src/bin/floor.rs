@@ -12,9 +12,9 @@ use std::path::Path;
 
 use ringfence_linux::{
     Fork, IdMap, MountFlags, Namespaces, attach, become_user, clone_tree, control_pair, deny_setgroups, exec,
-    exit_now, fork, fork_into, loopback_up, make_private, mount_devpts, mount_proc, mount_tmpfs, pivot_into,
-    recv_with_fds, restrict_mount, restrict_tree, send_with_fds, set_dumpable, set_hostname, start_session,
-    unshare_cgroup, unshare_user, wait_for, write_id_map,
+    exit_now, fork_into, loopback_up, make_private, mount_devpts, mount_proc, mount_tmpfs, pivot_into,
+    recv_with_fds, restrict_mount, restrict_tree, send_with_fds, set_dumpable, set_hostname, spawn,
+    start_session, unshare_cgroup, unshare_user, wait_for, write_id_map,
 };
 use rustix::fs::{CWD, FileType, Mode, mkdir, mknodat, symlink};
 use rustix::io::Errno;
@@ -118,7 +118,7 @@ fn live(control: &OwnedFd, argv: &[CString], user: u32, group: u32) -> io::Resul
         let map = IdMap { inside: INSIDE, outside: 0 };
         write_id_map("self", map, map)?;
     }
-    let Some(pid) = fork()? else { return become_program(argv) };
+    let pid = spawn(&|| drop(become_program(argv)))?;
     Ok(wait_for(pid)?.map_or(125, |(exited, _, _)| exited.shell_code()))
 }
 

@@ -9,5 +9,5 @@ mod serve;
 mod wire;
 
 pub use command::{Command, Stdio};
-pub use serve::serve;
+pub use serve::{OomScore, serve};
 pub use wire::{ExecStage, FromGuard, ToGuard};

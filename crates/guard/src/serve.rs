@@ -1,5 +1,7 @@
 //! Guard's loop.
 
+use std::fs::File;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use ringfence_linux::{Exited, SignalFd, exit_now, kill_all, kill_group, reap, recv_with_fds, send_with_fds};
@@ -13,10 +15,33 @@ const SIGCHLD: i32 = 17;
 const SIGSTOP: i32 = 19;
 const SIGCONT: i32 = 18;
 
+/// How much sooner than guard the kernel should take a command for want of memory.
+const COMMANDS_FIRST: &[u8] = b"500";
+const AS_BEFORE: &[u8] = b"0";
+
+/// guard's own `oom_score_adj`, opened while guard could still open its own files.
+#[derive(Debug)]
+pub struct OomScore(File);
+
+impl OomScore {
+    pub fn open() -> io::Result<Self> {
+        Ok(Self(File::options().write(true).open("/proc/self/oom_score_adj")?))
+    }
+
+    /// What is started meanwhile inherits the higher score.
+    fn raised<T>(&self, start: impl FnOnce() -> T) -> T {
+        // Refused only where the host has set a minimum above; the command then has guard's own.
+        let _ = (&self.0).write_all(COMMANDS_FIRST);
+        let started = start();
+        let _ = (&self.0).write_all(AS_BEFORE);
+        started
+    }
+}
+
 /// Start `command` and stay until it ends or the owner goes; then end, and with it the pid namespace.
 /// `private` are places of limited size, each with the bit that reports it full.
-pub fn serve(control: BorrowedFd<'_>, command: Command, private: &[(&str, u8)]) -> ! {
-    let end = match run(control, command) {
+pub fn serve(control: BorrowedFd<'_>, command: Command, score: &OomScore, private: &[(&str, u8)]) -> ! {
+    let end = match run(control, command, score) {
         Ok(how) => {
             let full = private.iter().filter(|(path, _)| is_full(path)).fold(0, |bits, (_, bit)| bits | bit);
             FromGuard::Exited { how, full }
@@ -36,13 +61,12 @@ fn failed(step: &str) -> impl FnOnce(std::io::Error) -> FromGuard {
     }
 }
 
-fn run(control: BorrowedFd<'_>, command: Command) -> Result<Exited, FromGuard> {
+fn run(control: BorrowedFd<'_>, command: Command, score: &OomScore) -> Result<Exited, FromGuard> {
     let children = SignalFd::new(&[SIGCHLD]).map_err(failed("watch children"))?;
-    let pid = command
-        .start()
+    let pid = score
+        .raised(|| command.start())
         .map_err(failed("fork the command"))?
         .map_err(|(stage, errno)| FromGuard::NotStarted { stage, errno })?;
-    send_with_fds(control, &FromGuard::Started.encode(), &[]).map_err(failed("report the start"))?;
     loop {
         let mut polled = [
             PollFd::from_borrowed_fd(control, PollFlags::IN),

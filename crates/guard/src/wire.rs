@@ -29,8 +29,6 @@ pub enum FromGuard {
     Failed { step: String, subject: String, errno: i32 },
     /// The command could not be started.
     NotStarted { stage: ExecStage, errno: i32 },
-    /// The command runs.
-    Started,
     /// The command ended; the private places that had no space left then, as the bits that the owner gave them.
     Exited { how: Exited, full: u8 },
 }
@@ -81,7 +79,6 @@ impl FromGuard {
                 bytes.push(*stage as u8);
                 bytes
             }
-            Self::Started => vec![b'g'],
             Self::Exited { how, full } => {
                 let (tag, value) = match how {
                     Exited::Code(code) => (b'e', *code),
@@ -98,7 +95,6 @@ impl FromGuard {
         let (tag, rest) = bytes.split_first()?;
         Some(match tag {
             b'r' => Self::Ready,
-            b'g' => Self::Started,
             b'f' => {
                 let errno = number(rest)?;
                 let text = String::from_utf8_lossy(&rest[4..]).into_owned();
@@ -131,7 +127,6 @@ mod tests {
         }
         for message in [
             FromGuard::Ready,
-            FromGuard::Started,
             FromGuard::Failed { step: "mount".into(), subject: "/a\nb".into(), errno: 13 },
             FromGuard::NotStarted { stage: ExecStage::Program, errno: 2 },
             FromGuard::NotStarted { stage: ExecStage::Directory, errno: 13 },

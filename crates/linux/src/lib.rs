@@ -30,7 +30,7 @@ pub use mount::{
     MountFlags, attach, attach_to, clone_tree, clone_tree_of, idmap_tree, make_private, mount_devpts,
     mount_overlay, mount_proc, mount_tmpfs, pivot_into, restrict_mount, restrict_tree,
 };
-pub use namespaces::{Fork, Namespaces, fork, fork_into, unshare_cgroup, unshare_user};
+pub use namespaces::{Fork, Namespaces, NetworkInTheMaking, fork_into, spawn, unshare_cgroup, unshare_user};
 pub use process::{
     Exited, become_user, environment_names, exec, exit_now, kill_all, kill_group, kill_process, reap,
     scrub_environment, set_die_with_parent, set_dumpable, set_hostname, set_limit, start_session, start_time,

@@ -32,17 +32,48 @@ pub enum Fork {
     Child,
 }
 
-/// Fork without new namespaces, by the call that guard's own filter leaves open: the child's pid, or `None` in it.
-pub fn fork() -> io::Result<Option<i32>> {
+/// Run `program` in a child that shares this process's memory until it has become another program or left; this process
+/// waits meanwhile. Nothing is copied, which is most of what a fork costs. By the call that guard's own filter leaves
+/// open.
+///
+/// `program` execs; if it returns, the child leaves with 127. What it changes in memory is changed here too.
+pub fn spawn(program: &dyn Fn()) -> io::Result<i32> {
+    /// Room for the path look-up and the formatting that a command's start needs.
+    const STACK_BYTES: usize = 256 << 10;
+
+    extern "C" fn start(program: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: the pointer is to the reference below, which outlives the child's use of it: the parent is held
+        // until the child has left this memory.
+        let program = unsafe { &*program.cast::<&dyn Fn()>() };
+        program();
+        crate::process::exit_now(127)
+    }
+
     if thread_count()? != 1 {
         return Err(io::Error::other("a process with threads may not fork"));
     }
-    // SAFETY: the process has one thread, so that the child holds no lock of another.
-    match unsafe { libc::fork() } {
-        -1 => Err(io::Error::last_os_error()),
-        0 => Ok(None),
-        pid => Ok(Some(pid)),
+    let flags = libc::PROT_READ | libc::PROT_WRITE;
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK;
+    // SAFETY: a new anonymous mapping touches nothing that is there.
+    let stack = unsafe { libc::mmap(std::ptr::null_mut(), STACK_BYTES, flags, kind, -1, 0) };
+    if stack == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
     }
+    let argument = (&raw const program).cast_mut().cast::<libc::c_void>();
+    // SAFETY: the stack is ours, large enough and 16-byte aligned at its end; `start` does not return to it; the process has
+    // one thread and is held (CLONE_VFORK) while the child uses its memory (CLONE_VM).
+    let pid = unsafe {
+        libc::clone(
+            start,
+            stack.byte_add(STACK_BYTES),
+            libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD,
+            argument,
+        )
+    };
+    let result = if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(pid) };
+    // SAFETY: the child has left this memory, and nothing else knows the mapping.
+    unsafe { libc::munmap(stack, STACK_BYTES) };
+    result
 }
 
 /// Fork a child that is the first process of `namespaces`, and, with cgroup v2, already in `cgroup`.
@@ -81,6 +112,38 @@ pub fn fork_into(namespaces: Namespaces, cgroup: Option<BorrowedFd<'_>>) -> io::
             let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
             Ok(Fork::Parent { pid: pid as i32, pidfd })
         }
+    }
+}
+
+/// A new network namespace with `lo` up, made in a thread of its own: making one takes the kernel longer than all else,
+/// and on a second core it costs no time. The thread has ended when this returns its namespace.
+#[derive(Debug)]
+pub struct NetworkInTheMaking(std::thread::JoinHandle<io::Result<OwnedFd>>);
+
+impl NetworkInTheMaking {
+    /// In a process that has the right to make namespaces, and no other thread.
+    pub fn start() -> io::Result<Self> {
+        let make = || {
+            unshare(libc::CLONE_NEWNET)?;
+            crate::sockets::loopback_up()?;
+            Ok(std::fs::File::open("/proc/thread-self/ns/net")?.into())
+        };
+        Ok(Self(std::thread::Builder::new().stack_size(64 << 10).spawn(make)?))
+    }
+
+    /// Wait for it and enter it.
+    pub fn enter(self) -> io::Result<()> {
+        let namespace =
+            self.0.join().map_err(|_| io::Error::other("the thread that makes the network panicked"))??;
+        // SAFETY: setns reads no memory.
+        if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // A joined thread is gone from here, but the kernel may need a moment more to see one thread only.
+        while thread_count()? != 1 {
+            std::thread::yield_now();
+        }
+        Ok(())
     }
 }
 

@@ -18,16 +18,19 @@ pub fn thread_count() -> io::Result<u64> {
     Ok(std::fs::metadata("/proc/self/task")?.nlink().saturating_sub(2))
 }
 
-/// Become this user and group, with no supplementary groups; `None` leaves those (an ordinary user can't drop them).
+/// Become this user and group in this thread, with no supplementary groups if `drop_groups` (an ordinary user can't drop
+/// them). By the kernel's own calls: libc's would wait for every other thread to do the same.
 pub fn become_user(uid: u32, gid: u32, drop_groups: bool) -> io::Result<()> {
+    let call = |number, arguments: [u32; 3]| {
+        let [first, second, third] = arguments;
+        // SAFETY: these calls take numbers; setgroups with a count of 0 reads no list.
+        check(unsafe { libc::syscall(number, first, second, third) } as i32)
+    };
     if drop_groups {
-        // SAFETY: a count of 0 with a null list reads no memory.
-        check(unsafe { libc::setgroups(0, std::ptr::null()) })?;
+        call(libc::SYS_setgroups, [0; 3])?;
     }
-    // SAFETY: both take numbers.
-    check(unsafe { libc::setresgid(gid, gid, gid) })?;
-    // SAFETY: as above.
-    check(unsafe { libc::setresuid(uid, uid, uid) })
+    call(libc::SYS_setresgid, [gid; 3])?;
+    call(libc::SYS_setresuid, [uid; 3])
 }
 
 /// A new session: no controlling terminal, and a process group of its own.

@@ -5,13 +5,13 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use ringfence_guard::{Command, FromGuard, Stdio, serve};
+use ringfence_guard::{Command, FromGuard, OomScore, Stdio, serve};
 use ringfence_linux::seccomp::{Listen, Program, install};
 use ringfence_linux::{
-    LandlockAccess, LandlockRule, LandlockTarget, MountFlags, clone_tree, close_except,
-    drop_all_capabilities, exit_now, is_hung_up, loopback_up, move_fd, open_pty, recv_with_fds,
-    restrict_tree, restrict_with_landlock, scrub_environment, send_with_fds, set_die_with_parent,
-    set_dumpable, set_hostname, set_limit, unshare_cgroup, window_size,
+    LandlockAccess, LandlockRule, LandlockTarget, MountFlags, NetworkInTheMaking, clone_tree, close_except,
+    drop_all_capabilities, exit_now, is_hung_up, move_fd, open_pty, recv_with_fds, restrict_tree,
+    restrict_with_landlock, scrub_environment, send_with_fds, set_die_with_parent, set_dumpable,
+    set_hostname, set_limit, unshare_cgroup, window_size,
 };
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom, fcntl_getfl, fstat, open, seek};
 use rustix::io::fcntl_dupfd_cloexec;
@@ -41,7 +41,7 @@ pub(super) struct Inheritance<'a> {
 /// Build the walls, close them, then be guard. Never returns.
 pub(super) fn live(control: OwnedFd, inheritance: Inheritance<'_>) -> ! {
     match close_walls(&control, inheritance) {
-        Ok(command) => serve(control.as_fd(), command, PRIVATE),
+        Ok((command, score)) => serve(control.as_fd(), command, &score, PRIVATE),
         Err(Failure { step, subject, errno }) => {
             let message = FromGuard::Failed { step: step.into(), subject, errno };
             let _ = send_with_fds(control.as_fd(), &message.encode(), &[]);
@@ -50,12 +50,16 @@ pub(super) fn live(control: OwnedFd, inheritance: Inheritance<'_>) -> ! {
     }
 }
 
-fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<Command, Failure> {
+fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<(Command, OomScore), Failure> {
     let Inheritance { request, plan, pins, mut stdio, filter } = inheritance;
     let steps = Steps::for_side("child");
     scrub_environment();
     let keep = [control.as_fd(), stdio[0].as_fd(), stdio[1].as_fd(), stdio[2].as_fd()];
     steps.run("let go of the caller's descriptors", "", || close_except(&keep))?;
+    let network = match plan.own_network {
+        true => Some(steps.run("make a network namespace", "", NetworkInTheMaking::start)?),
+        false => None,
+    };
     let trees = receive_trees(control, plan, &steps)?;
     identity::enter(&plan.ids, &steps)?;
     let own_stdin = on_read_only_mount(&stdio[0]);
@@ -63,8 +67,8 @@ fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<Comman
         stdio[0] = steps.run("hand in stdin", "", || Ok(fcntl_dupfd_cloexec(stdin, 3)?))?;
     }
     build_root(plan, pins, trees, &steps)?;
-    if plan.own_network {
-        steps.run("bring loopback up", "", loopback_up)?;
+    if let Some(network) = network {
+        steps.run("enter the network namespace", "", || network.enter())?;
     }
     steps.run("set the hostname", "", || set_hostname(&plan.hostname))?;
     enter_cgroup(control, &steps)?;
@@ -79,6 +83,7 @@ fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<Comman
         }
         steps.run("enforce Landlock", "", || restrict_with_landlock(&rules))?;
     }
+    let score = steps.run("open guard's score", "", OomScore::open)?;
     steps.run("make guard opaque", "", || set_dumpable(false))?;
     steps.run("tie guard to its owner", "", || {
         set_die_with_parent()?;
@@ -95,7 +100,7 @@ fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<Comman
     fds.extend(own_stdin.as_ref().filter(|_| request.stream != Stream::Terminal).map(AsFd::as_fd));
     steps.run("report", "", || send_with_fds(control.as_fd(), &FromGuard::Ready.encode(), &fds))?;
     drop((listener, master, own_stdin));
-    command(request, plan, stdio, &steps)
+    Ok((command(request, plan, stdio, &steps)?, score))
 }
 
 /// A file that is only to be read, opened again on a read-only mount: its owner could change its mode and times

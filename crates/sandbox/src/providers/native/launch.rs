@@ -21,7 +21,7 @@ use crate::outcome::{Captured, End, Outcome, Usage};
 use crate::plan::Plan;
 use crate::protect::{Protection, sweep_placeholders};
 use crate::refusal::{Refusal, fix_for};
-use crate::request::Request;
+use crate::request::{Request, Stream};
 
 /// Signals that are passed on to the command, or end it.
 pub(super) const FORWARDED: &[i32] = &[1, 2, 3, 10, 12, 15, 18, 20, 28];
@@ -113,8 +113,8 @@ fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Resu
     let entrance =
         early.as_ref().map(Cgroup::v2_directory).transpose().map_err(|error| cgroup_refusal(&error))?;
     let entrance = entrance.flatten();
-    let forked = steps
-        .run("make namespaces", "", || fork_into(namespaces(&plan), entrance.as_ref().map(AsFd::as_fd)))?;
+    let forked =
+        steps.run("make namespaces", "", || fork_into(namespaces(), entrance.as_ref().map(AsFd::as_fd)))?;
     let Fork::Parent { pid, pidfd } = forked else {
         drop((control, signals));
         if unblock_all().is_err() {
@@ -159,8 +159,10 @@ fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Resu
     if let Some(cgroup) = &cgroup {
         ended.note_limits(cgroup, request, &plan);
     }
-    let peak_memory = cgroup.as_ref().and_then(Cgroup::peak_memory);
-    let peak_processes = cgroup.as_ref().and_then(Cgroup::peak_processes);
+    // Only a captured run's caller sees them.
+    let counted = cgroup.as_ref().filter(|_| request.stream == Stream::Capture);
+    let peak_memory = counted.and_then(Cgroup::peak_memory);
+    let peak_processes = counted.and_then(Cgroup::peak_processes);
     let usage = root.wait();
     let usage = Usage {
         cpu: std::time::Duration::from_micros(usage.map_or(0, |(_, cpu, _)| cpu)),
@@ -218,13 +220,9 @@ pub(super) fn failed_inside(step: String, subject: String, errno: i32) -> Refusa
     Refusal::Failed { step, subject, why, fix }
 }
 
-fn namespaces(plan: &Plan) -> Namespaces {
-    let all = Namespaces::USER
-        .and(Namespaces::MOUNT)
-        .and(Namespaces::PID)
-        .and(Namespaces::IPC)
-        .and(Namespaces::UTS);
-    if plan.own_network { all.and(Namespaces::NETWORK) } else { all }
+/// All but the network's, which the child makes beside the rest of its work.
+fn namespaces() -> Namespaces {
+    Namespaces::USER.and(Namespaces::MOUNT).and(Namespaces::PID).and(Namespaces::IPC).and(Namespaces::UTS)
 }
 
 fn make_cgroup(hierarchy: &Hierarchy, plan: &Plan, steps: &Steps) -> Result<Cgroup, Refusal> {

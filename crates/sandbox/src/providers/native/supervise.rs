@@ -253,7 +253,6 @@ impl Loop<'_> {
                     Stream::Inherit | Stream::Capture => self.stdin = fds.next(),
                 }
             }
-            Some(FromGuard::Started) => {}
             Some(FromGuard::Failed { step, subject, errno }) => {
                 return Err(failed_inside(step, subject, errno));
             }
