@@ -13,8 +13,8 @@ use std::path::Path;
 use ringfence_linux::{
     Fork, IdMap, MountFlags, Namespaces, attach, become_user, clone_tree, control_pair, deny_setgroups, exec,
     exit_now, fork_into, loopback_up, make_private, mount_devpts, mount_proc, mount_tmpfs, pivot_into,
-    recv_with_fds, restrict_mount, restrict_tree, send_with_fds, set_dumpable, set_hostname, spawn,
-    start_session, unshare_cgroup, unshare_user, wait_for, write_id_map,
+    recv_with_fds, release_old_root, restrict_mount, restrict_tree, send_with_fds, set_dumpable,
+    set_hostname, spawn, start_session, unshare_cgroup, unshare_user, wait_for, write_id_map,
 };
 use rustix::fs::{CWD, FileType, Mode, mkdir, mknodat, symlink};
 use rustix::io::Errno;
@@ -162,7 +162,8 @@ fn build_root((user, group): (u32, u32)) -> io::Result<()> {
         mount_bind(*layer, *target)?;
     }
     restrict_mount(Path::new("."), MountFlags::READ_ONLY)?;
-    pivot_into(Path::new("."))
+    pivot_into(Path::new("."))?;
+    release_old_root()
 }
 
 fn place_system() -> io::Result<()> {

@@ -55,7 +55,7 @@ pub(crate) fn described_run(command: Command) -> Command {
 }
 
 /// Run a command in a fresh sandbox.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) policy: PolicyFlags,
@@ -89,7 +89,7 @@ pub(crate) struct RunArgs {
 }
 
 /// The flags that say what a sandbox may do, shared by `run` and `policy show`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct PolicyFlags {
     /// The policy to start from: restrictive, moderate (the default) or permissive
     #[arg(long, value_name = "NAME", help_heading = "Policy")]

@@ -6,6 +6,7 @@ mod args;
 mod failure;
 mod json;
 mod output;
+mod quick;
 mod resolve;
 mod verbs;
 
@@ -24,6 +25,9 @@ fn main() {
 }
 
 fn run_only(mut argv: Vec<OsString>) -> Result<i32, Failure> {
+    if let Some(run) = quick::quick_run(&argv[2..]) {
+        return verbs::run::run(run);
+    }
     argv.remove(0);
     let mut command =
         args::described_run(RunArgs::augment_args(Command::new("run").bin_name("ringfence run")));

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
-    RulesetCreatedAttr, RulesetStatus, Scope,
+    RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 
 /// What may be done beneath a path.
@@ -69,32 +69,42 @@ fn other(error: impl std::fmt::Display) -> io::Error {
     io::Error::other(error.to_string())
 }
 
-/// Confine this process and its children to `rules`; everything else on the filesystem is refused. Signals and
-/// abstract sockets stay inside too, where the kernel can do that.
-pub fn restrict_with_landlock(rules: &[LandlockRule<'_>]) -> io::Result<()> {
-    let abi = ABI::V9;
-    let mut ruleset = Ruleset::default()
-        .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(AccessFs::from_all(abi))
-        .map_err(other)?
-        .scope(Scope::from_all(abi))
-        .map_err(other)?
-        .create()
-        .map_err(other)?;
-    for rule in rules {
-        // On a file the rights that only directories have are left out by the library.
-        let access = rights(rule.access, abi);
-        ruleset = match rule.target {
-            LandlockTarget::Path(path) => {
-                ruleset.add_rule(PathBeneath::new(PathFd::new(path).map_err(other)?, access))
+/// Rules that nobody is held to yet.
+#[derive(Debug)]
+pub struct LandlockRuleset(RulesetCreated);
+
+impl LandlockRuleset {
+    pub fn new(rules: &[LandlockRule<'_>]) -> io::Result<Self> {
+        let abi = ABI::V9;
+        let mut ruleset = Ruleset::default()
+            .set_compatibility(CompatLevel::BestEffort)
+            .handle_access(AccessFs::from_all(abi))
+            .map_err(other)?
+            .scope(Scope::from_all(abi))
+            .map_err(other)?
+            .create()
+            .map_err(other)?;
+        for rule in rules {
+            // On a file the rights that only directories have are left out by the library.
+            let access = rights(rule.access, abi);
+            ruleset = match rule.target {
+                LandlockTarget::Path(path) => {
+                    ruleset.add_rule(PathBeneath::new(PathFd::new(path).map_err(other)?, access))
+                }
+                LandlockTarget::File(file) => ruleset.add_rule(PathBeneath::new(file, access)),
             }
-            LandlockTarget::File(file) => ruleset.add_rule(PathBeneath::new(file, access)),
+            .map_err(other)?;
         }
-        .map_err(other)?;
+        Ok(Self(ruleset))
     }
-    let status = ruleset.restrict_self().map_err(other)?;
-    if status.ruleset == RulesetStatus::NotEnforced {
-        return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+
+    /// Confine this process and its children: everything else on the filesystem is refused. Signals and abstract sockets
+    /// stay inside too, where the kernel can do that.
+    pub fn enforce(self) -> io::Result<()> {
+        let status = self.0.restrict_self().map_err(other)?;
+        if status.ruleset == RulesetStatus::NotEnforced {
+            return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+        }
+        Ok(())
     }
-    Ok(())
 }

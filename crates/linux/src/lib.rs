@@ -8,6 +8,7 @@ mod caps;
 mod cgroup;
 mod confine;
 mod fds;
+mod helper;
 mod idmap;
 mod mount;
 mod namespaces;
@@ -21,16 +22,19 @@ mod sockets;
 
 pub use caps::drop_all_capabilities;
 pub use cgroup::{Cgroup, CgroupError, CgroupLimits, Controller, Hierarchy, sweep as sweep_cgroups};
-pub use confine::{LandlockAccess, LandlockRule, LandlockTarget, landlock_abi, restrict_with_landlock};
+pub use confine::{LandlockAccess, LandlockRule, LandlockRuleset, LandlockTarget, landlock_abi};
 pub use fds::{
     StdioProblem, check_stdio, cloexec_from, close_except, move_fd, reopen_read_only, reopen_write_only,
 };
+pub use helper::{Helper, Pending};
 pub use idmap::{IdMap, deny_setgroups, write_id_map};
 pub use mount::{
     MountFlags, attach, attach_to, clone_tree, clone_tree_of, idmap_tree, make_private, mount_devpts,
-    mount_overlay, mount_proc, mount_tmpfs, pivot_into, restrict_mount, restrict_tree,
+    mount_overlay, mount_proc, mount_tmpfs, pivot_into, release_old_root, restrict_mount, restrict_tree,
 };
-pub use namespaces::{Fork, Namespaces, NetworkInTheMaking, fork_into, spawn, unshare_cgroup, unshare_user};
+pub use namespaces::{
+    Fork, Namespaces, enter_network, fork_into, make_network, spawn, unshare_cgroup, unshare_user,
+};
 pub use process::{
     Exited, become_user, environment_names, exec, exit_now, kill_all, kill_group, kill_process, reap,
     scrub_environment, set_die_with_parent, set_dumpable, set_hostname, set_limit, start_session, start_time,

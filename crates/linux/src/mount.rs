@@ -145,10 +145,15 @@ pub fn mount_overlay(lower: &Path, upper: &Path, work: &Path, target: &Path) -> 
     mount_fs("overlay", target, libc::MS_NOSUID | libc::MS_NODEV, &data)
 }
 
-/// Make the mount at `root` this namespace's root and let go of the old one.
+/// Make the mount at `root` this namespace's root. The old one lies on top of it, where the current directory is, until
+/// `release_old_root`.
 pub fn pivot_into(root: &Path) -> io::Result<()> {
     rustix::process::chdir(root)?;
-    rustix::process::pivot_root(".", ".")?;
+    Ok(rustix::process::pivot_root(".", ".")?)
+}
+
+/// Let go of the old root: nothing of the host's tree is left then. The kernel waits for its readers of mounts here.
+pub fn release_old_root() -> io::Result<()> {
     unmount(".", UnmountFlags::DETACH)?;
     Ok(rustix::process::chdir("/")?)
 }

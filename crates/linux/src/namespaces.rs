@@ -115,35 +115,20 @@ pub fn fork_into(namespaces: Namespaces, cgroup: Option<BorrowedFd<'_>>) -> io::
     }
 }
 
-/// A new network namespace with `lo` up, made in a thread of its own: making one takes the kernel longer than all else,
-/// and on a second core it costs no time. The thread has ended when this returns its namespace.
-#[derive(Debug)]
-pub struct NetworkInTheMaking(std::thread::JoinHandle<io::Result<OwnedFd>>);
+/// Make a new network namespace with `lo` up in this thread, and give it to whoever can enter it.
+pub fn make_network() -> io::Result<OwnedFd> {
+    unshare(libc::CLONE_NEWNET)?;
+    crate::sockets::loopback_up()?;
+    Ok(std::fs::File::open("/proc/thread-self/ns/net")?.into())
+}
 
-impl NetworkInTheMaking {
-    /// In a process that has the right to make namespaces, and no other thread.
-    pub fn start() -> io::Result<Self> {
-        let make = || {
-            unshare(libc::CLONE_NEWNET)?;
-            crate::sockets::loopback_up()?;
-            Ok(std::fs::File::open("/proc/thread-self/ns/net")?.into())
-        };
-        Ok(Self(std::thread::Builder::new().stack_size(64 << 10).spawn(make)?))
-    }
-
-    /// Wait for it and enter it.
-    pub fn enter(self) -> io::Result<()> {
-        let namespace =
-            self.0.join().map_err(|_| io::Error::other("the thread that makes the network panicked"))??;
-        // SAFETY: setns reads no memory.
-        if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // A joined thread is gone from here, but the kernel may need a moment more to see one thread only.
-        while thread_count()? != 1 {
-            std::thread::yield_now();
-        }
+/// Enter a network namespace.
+pub fn enter_network(namespace: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: setns reads no memory.
+    if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } == 0 {
         Ok(())
+    } else {
+        Err(io::Error::last_os_error())
     }
 }
 

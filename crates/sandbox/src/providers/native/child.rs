@@ -8,10 +8,10 @@ use std::path::Path;
 use ringfence_guard::{Command, FromGuard, OomScore, Stdio, serve};
 use ringfence_linux::seccomp::{Listen, Program, install};
 use ringfence_linux::{
-    LandlockAccess, LandlockRule, LandlockTarget, MountFlags, NetworkInTheMaking, clone_tree, close_except,
-    drop_all_capabilities, exit_now, is_hung_up, move_fd, open_pty, recv_with_fds, restrict_tree,
-    restrict_with_landlock, scrub_environment, send_with_fds, set_die_with_parent, set_dumpable,
-    set_hostname, set_limit, unshare_cgroup, window_size,
+    Helper, LandlockAccess, LandlockRule, LandlockRuleset, LandlockTarget, MountFlags, clone_tree,
+    close_except, drop_all_capabilities, enter_network, exit_now, is_hung_up, make_network, move_fd,
+    open_pty, recv_with_fds, release_old_root, restrict_tree, scrub_environment, send_with_fds,
+    set_die_with_parent, set_dumpable, set_hostname, set_limit, unshare_cgroup, window_size,
 };
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom, fcntl_getfl, fstat, open, seek};
 use rustix::io::fcntl_dupfd_cloexec;
@@ -56,8 +56,9 @@ fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<(Comma
     scrub_environment();
     let keep = [control.as_fd(), stdio[0].as_fd(), stdio[1].as_fd(), stdio[2].as_fd()];
     steps.run("let go of the caller's descriptors", "", || close_except(&keep))?;
+    let helper = steps.run("start a helper thread", "", Helper::start)?;
     let network = match plan.own_network {
-        true => Some(steps.run("make a network namespace", "", NetworkInTheMaking::start)?),
+        true => Some(steps.run("make a network namespace", "", || helper.give(make_network))?),
         false => None,
     };
     let trees = receive_trees(control, plan, &steps)?;
@@ -67,21 +68,25 @@ fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<(Comma
         stdio[0] = steps.run("hand in stdin", "", || Ok(fcntl_dupfd_cloexec(stdin, 3)?))?;
     }
     build_root(plan, pins, trees, &steps)?;
+    let released = steps.run("release the old root", "", || helper.give(release_old_root))?;
+    let (stdio, master) = place_stdio(request, stdio, &steps)?;
+    let landlock = match plan.landlock {
+        true => Some(landlock(plan, &stdio, &steps)?),
+        false => None,
+    };
     if let Some(network) = network {
-        steps.run("enter the network namespace", "", || network.enter())?;
+        steps.run("enter the network namespace", "", || enter_network(network.wait()?.as_fd()))?;
     }
     steps.run("set the hostname", "", || set_hostname(&plan.hostname))?;
     enter_cgroup(control, &steps)?;
+    steps.run("release the old root", "", || released.wait())?;
+    steps.run("end the helper thread", "", || helper.finish())?;
+    steps.run("make a cgroup namespace", "", unshare_cgroup)?;
     identity::rename(&plan.ids, &steps)?;
     set_limits(plan, &steps)?;
-    let (stdio, master) = place_stdio(request, stdio, &steps)?;
     steps.run("drop capabilities", "", drop_all_capabilities)?;
-    if plan.landlock {
-        let mut rules = landlock_rules(plan);
-        if let Stdio::Files(files) = &stdio {
-            rules.extend(files.iter().enumerate().filter_map(|(number, file)| reopening(file, number == 0)));
-        }
-        steps.run("enforce Landlock", "", || restrict_with_landlock(&rules))?;
+    if let Some(landlock) = landlock {
+        steps.run("enforce Landlock", "", || landlock.enforce())?;
     }
     let score = steps.run("open guard's score", "", OomScore::open)?;
     steps.run("make guard opaque", "", || set_dumpable(false))?;
@@ -149,7 +154,7 @@ fn enter_cgroup(control: &OwnedFd, steps: &Steps) -> Result<(), Failure> {
     for entrance in message.fds {
         steps.run("enter the cgroup", "", || Ok(rustix::io::write(&entrance, b"0")?))?;
     }
-    steps.run("make a cgroup namespace", "", unshare_cgroup)
+    Ok(())
 }
 
 fn set_limits(plan: &Plan, steps: &Steps) -> Result<(), Failure> {
@@ -188,6 +193,14 @@ fn place_stdio(
     }
     let pty = steps.run("open a terminal", "", || open_pty(Path::new("/dev/pts/ptmx"), size))?;
     Ok((Stdio::Terminal(pty.slave), Some(pty.master)))
+}
+
+fn landlock(plan: &Plan, stdio: &Stdio, steps: &Steps) -> Result<LandlockRuleset, Failure> {
+    let mut rules = landlock_rules(plan);
+    if let Stdio::Files(files) = stdio {
+        rules.extend(files.iter().enumerate().filter_map(|(number, file)| reopening(file, number == 0)));
+    }
+    steps.run("make Landlock rules", "", || LandlockRuleset::new(&rules))
 }
 
 /// The same paths as the mounts, after the pivot.
