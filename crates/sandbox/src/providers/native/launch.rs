@@ -6,7 +6,7 @@ use std::time::Instant;
 use ringfence_guard::FromGuard;
 use ringfence_linux::{
     Cgroup, CgroupError, Exited, Fork, Hierarchy, Namespaces, SignalFd, control_pair, exit_now, fork_into,
-    is_hung_up, recv_with_fds, send_with_fds, sweep_cgroups, unblock_all, wait_for,
+    is_hung_up, recv_with_fds, send_with_fds, unblock_all, wait_for,
 };
 use rustix::process::{Signal, pidfd_send_signal};
 
@@ -134,13 +134,6 @@ fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Resu
     });
     // A child that has failed says why; that its owner could not reach it then is only what follows.
     handed.map_err(|refusal| last_words(control.as_fd()).unwrap_or(refusal))?;
-    // What killed runs left is swept beside the child, which is still building.
-    if needs_cgroup {
-        sweep_cgroups(&hierarchy);
-    }
-    if plan.workspace.is_none() {
-        sweep_placeholders(&request.state);
-    }
     let watched = Watched {
         request,
         plan: &plan,

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use ringfence_guard::{FromGuard, ToGuard};
 use ringfence_linux::seccomp::{Listener, Rules};
-use ringfence_linux::{Cgroup, SignalFd, recv_with_fds, send_with_fds, stop_self};
+use ringfence_linux::{
+    Cgroup, CgroupLimits, SignalFd, recv_with_fds, send_with_fds, stop_self, sweep_cgroups,
+};
 use ringfence_policy::{Blocked, Clause, Origin};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{SeekFrom, seek};
@@ -20,7 +22,7 @@ use crate::denial::{Denial, DenialKind, Denials};
 use crate::infer::infer_limits;
 use crate::outcome::End;
 use crate::plan::Plan;
-use crate::protect::GitDirectory;
+use crate::protect::{GitDirectory, sweep_placeholders};
 use crate::refusal::Refusal;
 use crate::request::{Request, Stream};
 
@@ -252,6 +254,7 @@ impl Loop<'_> {
                     Stream::Terminal => self.relay = fds.next().map(Relay::start),
                     Stream::Inherit | Stream::Capture => self.stdin = fds.next(),
                 }
+                self.sweep();
             }
             Some(FromGuard::Failed { step, subject, errno }) => {
                 return Err(failed_inside(step, subject, errno));
@@ -271,6 +274,18 @@ impl Loop<'_> {
             None => return Err(Refusal::bad("guard sent something strange", "report this as a bug")),
         }
         Ok(())
+    }
+
+    /// Remove what killed runs left, beside the command's start: before it, every core has enough to do.
+    fn sweep(&self) {
+        let Watched { request, plan, .. } = &self.watched;
+        if plan.limits.cgroup != CgroupLimits::default() {
+            sweep_cgroups(&plan.cgroups);
+        }
+        // With a workspace of the user's own it was done before that was looked at.
+        if plan.workspace.is_none() {
+            sweep_placeholders(&request.state);
+        }
     }
 
     fn answer_call(&mut self) {
