@@ -142,16 +142,19 @@ fn build_root((user, group): (u32, u32)) -> io::Result<()> {
     chdir("/tmp")?;
     place_empty(user, group)?;
     make_dir("root", 0o755)?;
-    mount_tmpfs(Path::new("root"), Some(4 * MIB), 16_384, 0o755)?;
+    mount_bind("root", "root")?;
     chdir("root")?;
     place_system()?;
     for (name, target) in ETC {
         if_there(mount_bind(*name, *target))?;
     }
     place_devices()?;
-    for (target, mode) in [("dev/shm", 0o1777), ("tmp", 0o1777)] {
+    make_dir("../temporary", 0o700)?;
+    mount_tmpfs(Path::new("../temporary"), Some(64 * MIB), 16_384, 0o700)?;
+    for (layer, target) in [("../temporary/1", "dev/shm"), ("../temporary/2", "tmp")] {
+        make_dir(layer, 0o1777)?;
         make_dir(target, 0o755)?;
-        mount_tmpfs(Path::new(target), Some(64 * MIB), 16_384, mode)?;
+        mount_bind(layer, target)?;
     }
     place_proc()?;
     make_dir("var", 0o755)?;

@@ -49,7 +49,7 @@ pub(crate) fn describe(mut plan: Plan, policy: &Policy, host: &Host, strict: boo
     receipt.enforced(
         Clause::FilesystemTmp,
         policy.filesystem.tmp.to_string(),
-        "tmpfs with size and nr_inodes at /tmp and /dev/shm",
+        "tmpfs with size and nr_inodes, shared by /tmp and /dev/shm",
     );
     if let Some(workspace) = &plan.workspace {
         if workspace.protect {

@@ -47,7 +47,8 @@ pub enum Mount {
         target: PathBuf,
         mode: u32,
     },
-    Tmpfs {
+    /// A directory for temporary files; all of them together have `bytes`.
+    Temporary {
         target: PathBuf,
         bytes: u64,
         mode: u32,
@@ -87,7 +88,7 @@ impl Mount {
             Self::Bind { target, .. }
             | Self::Overlay { target, .. }
             | Self::Private { target, .. }
-            | Self::Tmpfs { target, .. }
+            | Self::Temporary { target, .. }
             | Self::Symlink { target, .. }
             | Self::File { target, .. }
             | Self::Device { target }
@@ -288,8 +289,8 @@ fn plan_mounts(policy: &Policy, host: &Host, ids: &Ids, workspace: Option<&Plann
         mounts.push(Mount::Symlink { target: path(target), to: path(to) });
     }
     let tmp = filesystem.tmp.bytes();
-    mounts.push(Mount::Tmpfs { target: path("/dev/shm"), bytes: tmp, mode: 0o1777 });
-    mounts.push(Mount::Tmpfs { target: path("/tmp"), bytes: tmp, mode: 0o1777 });
+    mounts.push(Mount::Temporary { target: path("/dev/shm"), bytes: tmp, mode: 0o1777 });
+    mounts.push(Mount::Temporary { target: path("/tmp"), bytes: tmp, mode: 0o1777 });
     mounts.push(Mount::Private { target: path("/var/tmp"), mode: 0o1777 });
     mounts.push(Mount::Private { target: path("/run"), mode: 0o755 });
     mounts.push(Mount::Proc { target: path("/proc") });

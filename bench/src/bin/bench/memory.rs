@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -21,7 +21,7 @@ pub(crate) fn measure(setup: &Setup, user: Option<u32>) -> Result<Vec<Memory>> {
         eprintln!("  memory of {}", contender.kind.label());
         let mut command = as_user(user, &setup.words(contender, SLEEP));
         setup.surround(&mut command, contender);
-        let mut sandbox = Sleeping(command.stdin(Stdio::null()).spawn()?);
+        let mut sandbox = Sleeping(command.spawn()?);
         let others = sandbox.others().with_context(|| format!("memory of {}", contender.kind.label()))?;
         // Nothing of the start is on its way any more.
         std::thread::sleep(Duration::from_millis(300));

@@ -78,7 +78,7 @@ impl Report {
         text += "- **plain exec**: the command started by the harness, no sandbox\n\
                  - **floor**: `bench/src/bin/floor.rs`, the same seven namespaces, mounts, pivot and guard fork as \
                  ringfence's restrictive profile, then exec, and nothing else\n\
-                 - **bwrap**: the nearest policy; no limits, no Landlock, no seccomp filter\n\
+                 - **bwrap**: the nearest policy, with masked paths and our seccomp filter; no limits, no Landlock, no reports\n\
                  - **ringfence, restrictive**: `ringfence run --profile restrictive`\n\
                  - **ringfence, moderate**: `ringfence run`, in an empty directory and in a small git repository\n\n\
                  ![Time for each command, median and p10 to p90](results.svg)\n\n## Bars\n\n";

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use ringfence_linux::seccomp::{Arch, ClosedAction, Rules, compile};
 use tempfile::TempDir;
 
 /// A user that no machine has: an account is not needed to be ordinary.
@@ -51,8 +52,15 @@ impl Stage {
         ] {
             fs::write(stage.path("etc").join(name), text)?;
         }
+        fs::write(stage.path("etc/nothing"), "")?;
+        fs::write(stage.filter(), filter()?)?;
         stage.make_repository()?;
         Ok(stage)
+    }
+
+    /// Our own seccomp filter, as bwrap reads one.
+    pub(crate) fn filter(&self) -> PathBuf {
+        self.path("etc/filter")
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -93,4 +101,16 @@ impl Stage {
         }
         Ok(())
     }
+}
+
+/// Closed calls fail, unreported: bwrap has nobody who listens.
+fn filter() -> Result<Vec<u8>> {
+    let rules = Rules { closed: ClosedAction::Errno, ..Rules::default() };
+    let program = compile(Arch::NATIVE, &rules)?;
+    let bytes = program.instructions().iter().flat_map(|insn| {
+        let [code_low, code_high] = insn.code.to_ne_bytes();
+        let [a, b, c, d] = insn.k.to_ne_bytes();
+        [code_low, code_high, insn.jt, insn.jf, a, b, c, d]
+    });
+    Ok(bytes.collect())
 }

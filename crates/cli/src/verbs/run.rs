@@ -150,7 +150,7 @@ fn mount_row(mount: &Mount) -> [String; 3] {
         }
         Mount::Overlay { source, .. } => ("throwaway layer over".into(), source.display().to_string()),
         Mount::Private { .. } => ("private, empty".into(), String::new()),
-        Mount::Tmpfs { bytes, .. } => {
+        Mount::Temporary { bytes, .. } => {
             (format!("tmpfs of {}", ringfence_policy::ByteSize(*bytes)), String::new())
         }
         Mount::Symlink { to, .. } => ("link to".into(), to.display().to_string()),

@@ -214,7 +214,7 @@ fn landlock_rules(plan: &Plan) -> Vec<LandlockRule<'_>> {
     for mount in &plan.mounts {
         let access = match mount {
             Mount::Bind { access: Access::Read, .. } => LandlockAccess::Read,
-            Mount::Bind { .. } | Mount::Overlay { .. } | Mount::Private { .. } | Mount::Tmpfs { .. } => {
+            Mount::Bind { .. } | Mount::Overlay { .. } | Mount::Private { .. } | Mount::Temporary { .. } => {
                 LandlockAccess::Write
             }
             _ => continue,

@@ -12,6 +12,7 @@ use ringfence_linux::{
     pivot_into, restrict_mount, restrict_tree,
 };
 use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::io::Errno;
 use rustix::mount::mount_bind;
 
 use super::faults::Steps;
@@ -36,23 +37,13 @@ pub(super) fn failure(step: &'static str, subject: impl AsRef<Path>, error: &io:
 
 type Done = Result<(), Failure>;
 
-/// The root is small: directories, symlinks and mountpoints.
-const ROOT_BYTES: u64 = 4 << 20;
-const ROOT_INODES: u64 = 16_384;
 /// Where in the stage the root is built.
 const ROOT: &str = "root";
 
-const MASKED: &[&str] = &[
-    "acpi",
-    "asound",
-    "interrupts",
-    "kcore",
-    "keys",
-    "latency_stats",
-    "timer_list",
-    "timer_stats",
-    "sched_debug",
-    "scsi",
+/// What of /proc is shown empty: directories and files.
+const MASKED: [(&str, &[&str]); 2] = [
+    ("dir", &["acpi", "asound", "scsi"]),
+    ("file", &["interrupts", "kcore", "keys", "latency_stats", "timer_list", "timer_stats", "sched_debug"]),
 ];
 const READ_ONLY: &[&str] = &["bus", "fs", "irq", "sys", "sysrq-trigger"];
 
@@ -63,6 +54,7 @@ struct Builder<'a> {
     root: PathBuf,
     stage: PathBuf,
     layers: u32,
+    temporary: u32,
 }
 
 /// Build the plan's root and make it this namespace's. `trees` are the mounts' sources that the owner cloned and
@@ -78,7 +70,7 @@ pub(super) fn build_root(plan: &Plan, pins: &Pins, trees: Vec<Option<OwnedFd>>, 
     let root = stage.join(ROOT);
     // Every mode here is meant as it is written; the command gets the caller's umask back.
     let umask = rustix::process::umask(Mode::empty());
-    let mut builder = Builder { plan, pins, steps, root, stage, layers: 0 };
+    let mut builder = Builder { plan, pins, steps, root, stage, layers: 0, temporary: 0 };
     builder.mount_stage()?;
     for (index, (mount, source)) in plan.mounts.iter().zip(&sources).enumerate() {
         builder.place(index, mount, source.as_ref().map(AsFd::as_fd))?;
@@ -100,7 +92,6 @@ fn clone_sources(
             // The workspace's second name is made from its first, protected names included.
             (None, Mount::Bind { source, target, .. }) if is_second_name(plan, source, target) => None,
             (None, Mount::Bind { source, .. }) => Some(steps.run("open", source, || clone_tree(source))?),
-            (None, Mount::Device { target }) => Some(steps.run("open", target, || clone_tree(target))?),
             // An overlay of an ordinary user's directory takes it by its path: see `overlay`.
             (None, Mount::Overlay { source, .. }) => Some(steps.run("open", source, || clone_tree(source))?),
             (None, _) => None,
@@ -152,9 +143,10 @@ impl Builder<'_> {
             mount_bind(&empty, &empty)?;
             restrict_mount(&empty, MountFlags { no_exec: true, ..MountFlags::READ_ONLY })
         })?;
+        // A mount of its own, so that it can be read-only and pivoted into, but no filesystem of its own.
         steps.run("mount the root", root, || {
             make_dir(root, 0o755)?;
-            mount_tmpfs(root, Some(ROOT_BYTES), ROOT_INODES, 0o755)
+            Ok(mount_bind(root, root)?)
         })
     }
 
@@ -190,29 +182,35 @@ impl Builder<'_> {
             (Mount::Private { target: at, mode }, _) => steps.run("make a private directory at", at, || {
                 let layer = self.next_layer();
                 make_dir(&layer, *mode)?;
-                let tree = clone_tree(&layer)?;
                 self.make_mountpoint(&target, true)?;
-                attach(tree.as_fd(), &target)
+                Ok(mount_bind(&layer, &target)?)
             }),
-            (Mount::Tmpfs { target: at, bytes, mode }, _) => steps.run("mount tmpfs at", at, || {
+            (Mount::Temporary { target: at, bytes, mode }, _) => steps.run("mount tmpfs at", at, || {
+                let temporary = self.stage.join("temporary");
+                if self.temporary == 0 {
+                    make_dir(&temporary, 0o700)?;
+                    mount_tmpfs(&temporary, Some(*bytes), inodes(Some(*bytes)), 0o700)?;
+                }
+                self.temporary += 1;
+                let directory = temporary.join(self.temporary.to_string());
+                make_dir(&directory, *mode)?;
                 self.make_mountpoint(&target, true)?;
-                mount_tmpfs(&target, Some(*bytes), inodes(Some(*bytes)), *mode)
+                Ok(mount_bind(&directory, &target)?)
             }),
             (Mount::Symlink { target: at, to }, _) => {
                 steps.run("link", at, || with_parents(&target, || std::os::unix::fs::symlink(to, &target)))
             }
             (Mount::File { target: at, .. }, _) => steps.run("write", at, || {
-                let tree = clone_tree(&self.stage.join("empty").join(index.to_string()))?;
-                match attach(tree.as_fd(), &target) {
+                match mount_bind(self.stage.join("empty").join(index.to_string()), &target) {
                     // The host has no such file.
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                    attached => attached,
+                    Err(Errno::NOENT) => Ok(()),
+                    bound => Ok(bound?),
                 }
             }),
-            (Mount::Device { target: at }, Some(tree)) => steps.run("bind the device", at, || {
-                restrict_tree(tree, MountFlags::DEVICE)?;
+            (Mount::Device { target: at }, _) => steps.run("bind the device", at, || {
                 self.make_mountpoint(&target, false)?;
-                attach(tree, &target)
+                mount_bind(at, &target)?;
+                restrict_mount(&target, MountFlags::DEVICE)
             }),
             (Mount::Terminals { target: at }, _) => steps.run("mount terminals at", at, || {
                 self.make_mountpoint(&target, true)?;
@@ -226,7 +224,7 @@ impl Builder<'_> {
                 })
             }),
             (Mount::Hide { target: at }, _) => steps.run("hide", at, || self.hide(at)),
-            (Mount::Overlay { .. } | Mount::Device { .. }, None) => {
+            (Mount::Overlay { .. }, None) => {
                 Err(failure("open", mount.target(), &io::ErrorKind::NotFound.into()))
             }
         }
@@ -257,28 +255,27 @@ impl Builder<'_> {
             mount_proc(target)
         })?;
         steps.run("mask parts of /proc", "", || {
-            MASKED.iter().try_for_each(|name| self.cover(&target.join(name)))
+            for (kind, names) in MASKED {
+                let empty = self.stage.join("empty").join(kind);
+                for name in names {
+                    match mount_bind(&empty, target.join(name)) {
+                        Ok(()) | Err(Errno::NOENT) => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+            }
+            Ok(())
         })?;
         steps.run("make parts of /proc read-only", "", || {
             READ_ONLY.iter().map(|name| target.join(name)).try_for_each(|path| {
                 let flags = MountFlags { no_exec: true, ..MountFlags::READ_ONLY };
                 match mount_bind(&path, &path) {
                     Ok(()) => restrict_mount(&path, flags),
-                    Err(rustix::io::Errno::NOENT) => Ok(()),
+                    Err(Errno::NOENT) => Ok(()),
                     Err(error) => Err(error.into()),
                 }
             })
         })
-    }
-
-    /// Put an empty read-only file or directory on `path`, if there is something.
-    fn cover(&self, path: &Path) -> io::Result<()> {
-        let Ok(facts) = path.symlink_metadata() else { return Ok(()) };
-        if facts.is_symlink() {
-            return Ok(());
-        }
-        let empty = self.stage.join("empty").join(if facts.is_dir() { "dir" } else { "file" });
-        Ok(mount_bind(&empty, path)?)
     }
 
     /// Symlinks on the way are followed inside the new root only: the tree may hold hostile ones.
@@ -298,7 +295,7 @@ impl Builder<'_> {
                 let tree = clone_tree(&self.stage.join("empty").join(name))?;
                 ringfence_linux::attach_to(tree.as_fd(), found.as_fd())
             }
-            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR | rustix::io::Errno::ACCESS) => Ok(()),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
