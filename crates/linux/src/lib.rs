@@ -36,9 +36,9 @@ pub use namespaces::{
     Fork, Namespaces, enter_network, fork_into, make_network, spawn, unshare_cgroup, unshare_user,
 };
 pub use process::{
-    Exited, become_user, environment_names, exec, exit_now, kill_all, kill_group, kill_process, reap,
-    scrub_environment, set_die_with_parent, set_dumpable, set_hostname, set_limit, start_session, start_time,
-    thread_count, wait_for,
+    Exited, become_user, environment_names, exec, exit_now, kill_all, kill_group, kill_process,
+    read_kernel_file, reap, scrub_environment, set_die_with_parent, set_dumpable, set_hostname, set_limit,
+    start_session, start_time, thread_count, wait_for,
 };
 pub use pty::{Pty, make_controlling, open_pty, window_size};
 pub use signals::{SignalFd, block_signals, restore_pipe_signal, stop_self, unblock_all};

@@ -2,9 +2,11 @@
 
 use std::convert::Infallible;
 use std::ffi::{CStr, CString, OsStr, OsString};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
 
@@ -102,13 +104,20 @@ pub fn environment_names() -> Vec<OsString> {
     names
 }
 
+/// A short file of the kernel's, in one read: such files say that they are empty, and readers that trust it read them in
+/// many small parts. What is beyond 8 KiB is cut.
+pub fn read_kernel_file(path: impl AsRef<Path>) -> io::Result<String> {
+    let mut buffer = [0; 8192];
+    let length = File::open(path)?.read(&mut buffer)?;
+    Ok(String::from_utf8_lossy(&buffer[..length]).into_owned())
+}
+
 /// When a process started, in clock ticks since boot; with its pid this tells it from a later one. `None`: no such
 /// process.
 pub fn start_time(pid: u32) -> Option<u64> {
     // Field 22 of its stat, counted after the name, which is in brackets and may hold anything.
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let after_name = stat.iter().rposition(|&byte| byte == b')')? + 2;
-    std::str::from_utf8(stat.get(after_name..)?).ok()?.split(' ').nth(19)?.parse().ok()
+    let stat = read_kernel_file(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()
 }
 
 /// How a process ended.

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use ringfence_linux::{Hierarchy, environment_names, landlock_abi};
+use ringfence_linux::{Hierarchy, environment_names, landlock_abi, read_kernel_file};
 use ringfence_policy::{HostFiles, Policy, ToolchainDir, Workspace, secrets, toolchains_for_path};
 
 use crate::refusal::Refusal;
@@ -198,7 +198,7 @@ fn git_user(home: &Path) -> Option<GitUser> {
 
 /// The ids that the caller's own user namespace has, as (first, count).
 fn id_ranges() -> Vec<(u64, u64)> {
-    let text = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let text = read_kernel_file("/proc/self/uid_map").unwrap_or_default();
     text.lines()
         .filter_map(|line| {
             let mut fields = line.split_whitespace();

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
+use crate::process::read_kernel_file;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Controller {
     Cpu,
@@ -41,7 +43,7 @@ const ROOT: &str = "/sys/fs/cgroup";
 impl Hierarchy {
     /// Look at this host, for the calling process.
     pub fn detect() -> Self {
-        let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let own = read_kernel_file("/proc/self/cgroup").unwrap_or_default();
         Self::detect_in(Path::new(ROOT), &own)
     }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use super::find::{Controller, Hierarchy};
-use crate::process::start_time;
+use crate::process::{read_kernel_file, start_time};
 
 const PREFIX: &str = "ringfence-";
 const CPU_PERIOD_MICROS: u64 = 100_000;
@@ -147,11 +147,7 @@ impl Cgroup {
     }
 
     fn read(&self, controller: Controller, file: &str) -> Option<String> {
-        use std::io::Read;
-        // These files are short, and one read gives all of them.
-        let mut buffer = [0; 1024];
-        let length = File::open(self.directory(controller)?.join(file)).ok()?.read(&mut buffer).ok()?;
-        Some(String::from_utf8_lossy(&buffer[..length]).into_owned())
+        read_kernel_file(self.directory(controller)?.join(file)).ok()
     }
 
     fn field(&self, controller: Controller, file: &str, key: &str) -> Option<u64> {
