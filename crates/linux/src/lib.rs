@@ -38,8 +38,8 @@ pub use namespaces::{
 pub use process::{
     Exited, become_user, environment_names, exec, exit_now, kill_all, kill_group, kill_process,
     read_kernel_file, reap, scrub_environment, set_die_with_parent, set_dumpable, set_hostname, set_limit,
-    start_session, start_time, thread_count, wait_for,
+    start_session, start_time, wait_for,
 };
 pub use pty::{Pty, make_controlling, open_pty, window_size};
-pub use signals::{SignalFd, block_signals, restore_pipe_signal, stop_self, unblock_all};
+pub use signals::{SignalFd, restore_pipe_signal, stop_self, unblock_all};
 pub use sockets::{Message, control_pair, is_hung_up, loopback_up, recv_with_fds, send_with_fds};

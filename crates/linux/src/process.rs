@@ -15,7 +15,7 @@ fn check(result: i32) -> io::Result<()> {
 }
 
 /// How many threads this process has.
-pub fn thread_count() -> io::Result<u64> {
+pub(crate) fn thread_count() -> io::Result<u64> {
     // A directory's link count is 2 plus its subdirectories, and each thread is one: a stat instead of a listing.
     Ok(std::fs::metadata("/proc/self/task")?.nlink().saturating_sub(2))
 }

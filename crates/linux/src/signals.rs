@@ -25,7 +25,7 @@ fn change_mask(how: i32, set: &libc::sigset_t) -> io::Result<()> {
 }
 
 /// Block `signals` in this (single) thread.
-pub fn block_signals(signals: &[i32]) -> io::Result<()> {
+fn block_signals(signals: &[i32]) -> io::Result<()> {
     change_mask(libc::SIG_BLOCK, &set_of(signals))
 }
 

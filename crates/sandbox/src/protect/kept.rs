@@ -2,10 +2,14 @@
 //! on the command may have written it: nobody can tell whose the content is. The old one is put back, the other kept
 //! beside it.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, chown};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid, fchown, openat, renameat, statat};
+
+use super::beneath::{parent, read_file};
 
 /// Larger files are not kept: the end check then only reports.
 const MOST_BYTES: u64 = 256 << 10;
@@ -20,50 +24,54 @@ pub(super) struct Kept {
 
 impl Kept {
     /// A small regular file; anything else is not kept.
-    pub(super) fn read(path: &Path) -> Option<Self> {
-        let facts = path.symlink_metadata().ok()?;
-        if !facts.is_file() || facts.len() > MOST_BYTES {
-            return None;
-        }
-        let mut bytes = Vec::with_capacity(facts.len() as usize);
-        File::open(path).ok()?.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
-        Some(Self { bytes, mode: facts.mode() & 0o7777, uid: facts.uid(), gid: facts.gid() })
+    pub(super) fn read(workspace: impl AsFd, name: &Path) -> Option<Self> {
+        let (bytes, facts) = read_file(workspace, name, MOST_BYTES + 1).ok()?;
+        let small = bytes.len() as u64 <= MOST_BYTES;
+        small.then_some(Self { bytes, mode: facts.st_mode & 0o777, uid: facts.st_uid, gid: facts.st_gid })
     }
 
-    /// Put it back at `path`; the name that the other one has now, or `None` if there was nothing to do.
-    pub(super) fn put_back(&self, path: &Path) -> io::Result<Option<PathBuf>> {
-        match path.symlink_metadata() {
-            // Gone is harmless, and somebody's wish.
-            Err(_) => return Ok(None),
-            Ok(_) => {
-                if Self::read(path).is_some_and(|now| now.bytes == self.bytes) {
-                    return Ok(None);
-                }
-            }
+    /// Put it back at `name`; the name that the other one has now, or `None` if there was nothing to do.
+    pub(super) fn put_back(&self, workspace: impl AsFd, name: &Path) -> io::Result<Option<PathBuf>> {
+        let (directory, last) = parent(&workspace, name)?;
+        // Gone is harmless, and somebody's wish.
+        if statat(&directory, last, AtFlags::SYMLINK_NOFOLLOW).is_err() {
+            return Ok(None);
         }
-        let (aside, fresh) = (free_name(path, "unverified"), free_name(path, "restored"));
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(self.mode).open(&fresh)?;
-        file.write_all(&self.bytes)?;
+        if read_file(&workspace, name, MOST_BYTES + 1).is_ok_and(|(now, _)| now == self.bytes) {
+            return Ok(None);
+        }
+        let (aside, fresh) =
+            (free_name(&directory, last, "unverified"), free_name(&directory, last, "restored"));
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(&directory, &fresh, flags, Mode::from_raw_mode(self.mode))?;
+        let mut left = self.bytes.as_slice();
+        while !left.is_empty() {
+            left = &left[rustix::io::write(&file, left)?..];
+        }
         // For root; an ordinary user's file is the user's anyway.
-        let _ = chown(&fresh, Some(self.uid), Some(self.gid));
-        fs::rename(path, &aside)?;
-        fs::rename(&fresh, path)?;
-        Ok(Some(aside))
+        let _ = fchown(&file, Some(Uid::from_raw(self.uid)), Some(Gid::from_raw(self.gid)));
+        renameat(&directory, last, &directory, &aside)?;
+        renameat(&directory, &fresh, &directory, last)?;
+        Ok(Some(name.with_file_name(aside)))
     }
 }
 
-/// A free name beside `path`.
-fn free_name(path: &Path, what: &str) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    (0u32..)
-        .map(|number| path.with_file_name(format!("{name}.{what}-{}-{number}", std::process::id())))
-        .find(|candidate| candidate.symlink_metadata().is_err())
-        .unwrap_or_else(|| path.with_extension(what))
+/// A free name beside `last`.
+fn free_name(directory: &OwnedFd, last: &OsStr, what: &str) -> OsString {
+    let name = |number: u32| {
+        let mut name = last.to_owned();
+        name.push(format!(".{what}-{}-{number}", std::process::id()));
+        name
+    };
+    let is_free = |name: &OsString| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_err();
+    (0..1000).map(name).find(is_free).unwrap_or_else(|| name(1000))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::beneath::open_workspace;
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_replaced_file_gets_its_content_back_and_the_other_is_kept() {
@@ -71,12 +79,13 @@ mod tests {
         fs::create_dir_all(&directory).unwrap();
         let path = directory.join("config");
         fs::write(&path, "old").unwrap();
-        let kept = Kept::read(&path).unwrap();
-        assert_eq!(kept.put_back(&path).unwrap(), None);
+        let (workspace, name) = (open_workspace(&directory).unwrap(), Path::new("config"));
+        let kept = Kept::read(&workspace, name).unwrap();
+        assert_eq!(kept.put_back(&workspace, name).unwrap(), None);
         fs::write(&path, "new").unwrap();
-        let aside = kept.put_back(&path).unwrap().unwrap();
+        let aside = kept.put_back(&workspace, name).unwrap().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "old");
-        assert_eq!(fs::read_to_string(aside).unwrap(), "new");
+        assert_eq!(fs::read_to_string(directory.join(aside)).unwrap(), "new");
         fs::remove_dir_all(directory).unwrap();
     }
 }

@@ -5,6 +5,7 @@
 //! that none can be renamed away. For what does not exist a placeholder is made in the user's directory and removed
 //! again when the last sandbox in it ends.
 
+mod beneath;
 mod kept;
 mod pins;
 mod registry;
@@ -13,17 +14,17 @@ mod tracking;
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use beneath::open_workspace;
 use kept::Kept;
 pub(crate) use pins::Pins;
 use pins::{Found, find};
 use registry::{Placeholder, Registry};
 use repositories::{created_since, git_directories_in, gitdir_of, survey};
 use ringfence_policy::{Protected, ProtectedKind, protected};
-use rustix::fs::{Mode, OFlags, fstat, open};
+use rustix::fs::fstat;
 pub(crate) use tracking::GitDirectory;
 
 use crate::plan::{PlannedWorkspace, WORKSPACE};
@@ -37,6 +38,7 @@ const HOPS: u32 = 8;
 #[derive(Debug)]
 pub(crate) struct Protection {
     workspace: PathBuf,
+    directory: Option<OwnedFd>,
     pins: Pins,
     registry: Option<Registry>,
     /// What existed, by inode, and what the small files among it held.
@@ -56,6 +58,7 @@ impl Protection {
     pub(crate) fn none() -> Self {
         Self {
             workspace: PathBuf::new(),
+            directory: None,
             pins: Pins::default(),
             registry: None,
             existing: Vec::new(),
@@ -70,9 +73,7 @@ impl Protection {
         let failed = |error: &std::io::Error| {
             Refusal::step("protect names in", workspace.source.display().to_string(), error)
         };
-        let directory =
-            open(&workspace.source, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-                .map_err(|error| failed(&error.into()))?;
+        let directory = open_workspace(&workspace.source).map_err(|error| failed(&error))?;
         let facts = fstat(&directory).map_err(|error| failed(&error.into()))?;
         if facts.st_dev != workspace.device || facts.st_ino != workspace.inode {
             return Err(Refusal::bad(
@@ -80,6 +81,7 @@ impl Protection {
                 "run the command again",
             ));
         }
+        protection.directory = directory.try_clone().ok();
         for socket in &workspace.sockets {
             protection.pins.cover(socket.clone());
         }
@@ -153,7 +155,7 @@ impl Protection {
                 // A worktree's or submodule's `.git` file says where the repository is: it must not change.
                 Found::File(inode) => {
                     self.keep(name.clone(), inode);
-                    let Some(to) = gitdir_of(&scan.workspace.join(&name)) else { return };
+                    let Some(to) = gitdir_of(scan.directory, &name) else { return };
                     to
                 }
                 Found::Absent | Found::Elsewhere => return,
@@ -181,7 +183,7 @@ impl Protection {
 
     fn keep(&mut self, name: PathBuf, inode: u64) {
         if !self.existing.iter().any(|(had, _)| *had == name) {
-            if let Some(kept) = Kept::read(&self.workspace.join(&name)) {
+            if let Some(kept) = self.directory.as_ref().and_then(|directory| Kept::read(directory, &name)) {
                 self.contents.push((name.clone(), kept));
             }
             self.existing.push((name.clone(), inode));
@@ -204,12 +206,13 @@ impl Protection {
     pub(crate) fn finish(mut self) -> Vec<String> {
         let mut notes = Vec::new();
         for (name, inode) in &self.existing {
-            let path = self.workspace.join(name);
-            if path.symlink_metadata().is_ok_and(|facts| facts.ino() == *inode) {
+            let Some(directory) = &self.directory else { break };
+            if matches!(find(directory, name), Found::File(now) | Found::Directory(now) | Found::Link(now, _) if now == *inode)
+            {
                 continue;
             }
             let kept = self.contents.iter().find(|(had, _)| had == name).map(|(_, kept)| kept);
-            notes.push(match kept.map(|kept| kept.put_back(&path)) {
+            notes.push(match kept.map(|kept| kept.put_back(directory, name)) {
                 Some(Ok(Some(aside))) => format!(
                     "protected: {} was replaced from outside during the run, after which the command could write it; \
                      what it held before has been put back, the other is {}",

@@ -1,18 +1,23 @@
 //! Placeholders in a user's directory, counted: who uses them is written down, under a lock, before they are made, so
 //! that the last to leave, or the next to start after a kill, removes them.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ringfence_linux::start_time;
 use ringfence_policy::{Protected, protected};
-use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, fstat, linkat, mkdirat, openat, statat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, StatxFlags, flock, fstat, linkat, mkdirat, openat,
+    statat, statx, unlinkat,
+};
 use rustix::io::Errno;
 
+use super::beneath::{open_workspace, parent, read_file};
 use crate::plan::PlannedWorkspace;
 
 /// An empty file or directory that stands where something protected is absent.
@@ -58,6 +63,15 @@ pub(super) struct Registry {
 
 const DIRECTORY: &str = "placeholders";
 
+/// The name of a workspace's record.
+fn key_of(device: u64, inode: u64) -> OsString {
+    format!("{device:x}-{inode:x}").into()
+}
+
+fn key(path: &Path) -> &OsStr {
+    path.file_name().unwrap_or_default()
+}
+
 impl Registry {
     /// Open and lock the record, removing what killed runs left: what is found in the workspace afterwards is real.
     pub(super) fn open(state: &Path, workspace: &PlannedWorkspace) -> io::Result<Self> {
@@ -65,11 +79,11 @@ impl Registry {
         if !directory.is_dir() {
             fs::DirBuilder::new().recursive(true).create(&directory)?;
         }
-        let path = directory.join(format!("{:x}-{:x}", workspace.device, workspace.inode));
+        let path = directory.join(key_of(workspace.device, workspace.inode));
         let mut locked = Locked::open(&path)?;
         let mut record = locked.read()?;
         if record.users.is_empty() && !record.placeholders.is_empty() {
-            record.remove_placeholders();
+            record.remove_placeholders(key(&path));
             locked.write(&Record::default())?;
         }
         Ok(Self { path, locked: Some(locked) })
@@ -116,7 +130,7 @@ impl Registry {
             record.users.retain(|user| *user != own);
         }
         if record.users.is_empty() {
-            let kept = record.remove_placeholders();
+            let kept = record.remove_placeholders(key(&self.path));
             locked.delete(&self.path);
             return kept;
         }
@@ -133,22 +147,23 @@ pub(super) fn sweep(state: &Path) {
         let Ok(mut locked) = Locked::open(&path) else { continue };
         let Ok(mut record) = locked.read() else { continue };
         if record.users.is_empty() {
-            record.remove_placeholders();
+            record.remove_placeholders(key(&path));
             locked.delete(&path);
         }
     }
 }
 
 impl Placeholder {
-    fn make(&mut self, directory: BorrowedFd<'_>) -> io::Result<()> {
+    fn make(&mut self, workspace: BorrowedFd<'_>) -> io::Result<()> {
+        let (directory, name) = parent(workspace, &self.name)?;
         let made = if self.is_dir {
-            mkdirat(directory, &self.name, Mode::from_raw_mode(0o755))
+            mkdirat(&directory, name, Mode::from_raw_mode(0o755))
         } else {
-            make_file(directory, &self.name)
+            make_file(&directory, name, content(&self.name))
         };
         match made {
             Ok(()) => {
-                self.inode = statat(directory, &self.name, AtFlags::SYMLINK_NOFOLLOW)?.st_ino;
+                self.inode = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)?.st_ino;
                 Ok(())
             }
             // Nobody with these rights can make it: neither can the command.
@@ -158,52 +173,57 @@ impl Placeholder {
     }
 
     /// Remove it if it is still what was made: empty, and the same or at least not older than the record.
-    fn remove(&self, workspace: &Path, since: u64) -> Result<(), String> {
-        let path = workspace.join(&self.name);
-        let Ok(facts) = path.symlink_metadata() else { return Ok(()) };
-        let born = facts.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+    fn remove(&self, workspace: BorrowedFd<'_>, since: u64) -> Result<(), String> {
+        let Ok((directory, name)) = parent(workspace, &self.name) else { return Ok(()) };
+        let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+        let Ok(facts) = statx(&directory, name, AtFlags::SYMLINK_NOFOLLOW, wanted) else { return Ok(()) };
         let same = match self.inode {
-            0 => born.is_some_and(|born| born.as_secs() >= since),
-            inode => facts.ino() == inode,
+            0 => facts.stx_btime.tv_sec >= since as i64,
+            inode => facts.stx_ino == inode,
         };
-        let kept = format!(
+        let kind = FileType::from_raw_mode(facts.stx_mode.into());
+        let whole = content(&self.name);
+        let untouched = match (self.is_dir, kind) {
+            (true, FileType::Directory) => true,
+            (false, FileType::RegularFile) => read_file(workspace, &self.name, whole.len() as u64 + 1)
+                .is_ok_and(|(bytes, _)| bytes == whole.as_bytes()),
+            _ => false,
+        };
+        let flags = if self.is_dir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        if same && untouched && unlinkat(&directory, name, flags).is_ok() {
+            return Ok(());
+        }
+        Err(format!(
             "protected: {} was made outside the sandbox during the run and stays",
             self.name.display()
-        );
-        if !same || facts.is_dir() != self.is_dir || (facts.is_file() && !holds(&path, content(&self.name))) {
-            return Err(kept);
-        }
-        let removed = if self.is_dir { fs::remove_dir(&path) } else { fs::remove_file(&path) };
-        removed.map_err(|_| kept)
+        ))
     }
 }
 
-fn make_file(directory: BorrowedFd<'_>, name: &Path) -> Result<(), Errno> {
-    let content = content(name);
+fn make_file(directory: &OwnedFd, name: &OsStr, content: &str) -> Result<(), Errno> {
     let mode = Mode::from_raw_mode(0o644);
     if content.is_empty() {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         return openat(directory, name, flags, mode).map(drop);
     }
     // Written before it has a name: a host tool never sees half of it.
-    let parent = name.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let file = openat(directory, parent, OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC, mode)?;
+    let file = openat(directory, ".", OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC, mode)?;
     rustix::io::write(&file, content.as_bytes())?;
     let path = format!("/proc/self/fd/{}", fd_number(file.as_fd()));
     linkat(CWD, path, directory, name, AtFlags::SYMLINK_FOLLOW)
 }
 
-fn holds(path: &Path, content: &str) -> bool {
-    let mut bytes = Vec::new();
-    let limit = content.len() as u64 + 1;
-    File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)).is_ok()
-        && bytes == content.as_bytes()
-}
-
 impl Record {
-    fn remove_placeholders(&mut self) -> Vec<String> {
-        let (workspace, since) = (self.workspace.clone(), self.since);
-        self.placeholders.drain(..).filter_map(|had| had.remove(&workspace, since).err()).collect()
+    /// `key` names the workspace by device and inode: a directory that has its path by now is another one.
+    fn remove_placeholders(&mut self, key: &OsStr) -> Vec<String> {
+        let since = self.since;
+        let placeholders = std::mem::take(&mut self.placeholders);
+        let Ok(workspace) = open_workspace(&self.workspace) else { return Vec::new() };
+        match fstat(&workspace) {
+            Ok(facts) if *key == *key_of(facts.st_dev, facts.st_ino) => {}
+            _ => return Vec::new(),
+        }
+        placeholders.iter().filter_map(|had| had.remove(workspace.as_fd(), since).err()).collect()
     }
 
     /// Paths are last on their line, with newlines escaped.

@@ -2,9 +2,12 @@
 //! are its own, and named at the end with what in them a host tool would execute.
 
 use std::fs::{self, DirEntry};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+
+use super::beneath::{open_workspace, read_file};
 
 /// How far is looked: a walk of everything would cost more than the run.
 const DEPTH: usize = 3;
@@ -69,8 +72,9 @@ pub(super) fn git_directories_in(workspace: &Path, git: &Path) -> Vec<PathBuf> {
 }
 
 /// Where a `.git` file says that the repository is.
-pub(super) fn gitdir_of(file: &Path) -> Option<PathBuf> {
-    let text = fs::read_to_string(file).ok()?;
+pub(super) fn gitdir_of(workspace: &OwnedFd, name: &Path) -> Option<PathBuf> {
+    let (bytes, _) = read_file(workspace, name, 4096).ok()?;
+    let text = String::from_utf8(bytes).ok()?;
     Some(PathBuf::from(text.lines().next()?.strip_prefix("gitdir:")?.trim()))
 }
 
@@ -119,9 +123,9 @@ fn executed_in(git: &Path) -> Vec<String> {
         }
     }
     executed.sort();
-    // A hostile config may be of any size; the settings that matter fit in this.
-    let config = fs::read(git.join("config")).unwrap_or_default();
-    let config = String::from_utf8_lossy(&config[..config.len().min(1 << 20)]).into_owned();
+    // Hostile, of any size and kind; the settings that matter fit in this.
+    let config = open_workspace(git).and_then(|git| read_file(git, Path::new("config"), 1 << 20));
+    let config = config.map(|(bytes, _)| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     executed.extend(settings(&config).into_iter().map(|key| format!("config {key}")));
     executed
 }
