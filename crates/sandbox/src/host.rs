@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use ringfence_linux::{Hierarchy, environment_names, landlock_abi, read_kernel_file};
 use ringfence_policy::{HostFiles, Policy, ToolchainDir, Workspace, secrets, toolchains_for_path};
 
+use crate::protect::sockets_in;
 use crate::refusal::Refusal;
 use crate::request::Request;
 
@@ -119,8 +120,13 @@ impl Host {
             hide.extend(find_secrets(&home).filter(|path| !named(path)));
         }
         hide.push(request.state.clone());
+        let real: Vec<PathBuf> = hide.iter().filter_map(|path| real_path(path)).collect();
+        hide.extend(real);
+        hide.sort();
+        hide.dedup();
         let shows_more = all || workspace.is_some() || !read.is_empty() || !write.is_empty();
         refuse_shown_and_hidden(read.iter().chain(&write), &hide)?;
+        let sockets = if shows_more { sockets_shown(read.iter().chain(&write)) } else { Vec::new() };
         Ok(Self {
             uid,
             gid,
@@ -132,7 +138,7 @@ impl Host {
             hide,
             toolchains,
             git_user: if policy.identity.own_home_path { git_user(&home) } else { None },
-            sockets: if shows_more { listening_sockets() } else { Vec::new() },
+            sockets,
             cgroups: Hierarchy::detect(),
             landlock: landlock_abi(),
             open_files_hard: rustix::process::getrlimit(rustix::process::Resource::Nofile)
@@ -240,6 +246,14 @@ fn passed_environment(policy: &Policy) -> BTreeMap<String, String> {
         .filter(|name| policy.environment.passes(name))
         .filter_map(|name| std::env::var(&name).ok().map(|value| (name, value)))
         .collect()
+}
+
+/// `path` with its symlinks resolved; where its last part does not exist, that of its parent.
+fn real_path(path: &Path) -> Option<PathBuf> {
+    match fs::canonicalize(path) {
+        Ok(real) => Some(real),
+        Err(_) => Some(fs::canonicalize(path.parent()?).ok()?.join(path.file_name()?)),
+    }
 }
 
 /// `path` made absolute; `~/` is the caller's home.
@@ -373,6 +387,15 @@ fn all_roots() -> Vec<RootEntry> {
         entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     names.iter().filter(|name| !NEVER.contains(&name.as_str())).filter_map(|name| root_entry(name)).collect()
+}
+
+/// Those, and the ones near the top of extra directories: one that was bound by a relative name has no path in the table.
+fn sockets_shown<'a>(shown: impl Iterator<Item = &'a HostPath>) -> Vec<PathBuf> {
+    let mut sockets = listening_sockets();
+    sockets.extend(shown.filter(|path| path.is_dir).flat_map(|path| sockets_in(&path.real)));
+    sockets.sort();
+    sockets.dedup();
+    sockets
 }
 
 /// Paths of the sockets in this network namespace's table. Those of other namespaces, and those made later, are

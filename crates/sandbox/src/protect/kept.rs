@@ -40,19 +40,36 @@ impl Kept {
         if read_file(&workspace, name, MOST_BYTES + 1).is_ok_and(|(now, _)| now == self.bytes) {
             return Ok(None);
         }
-        let (aside, fresh) =
-            (free_name(&directory, last, "unverified"), free_name(&directory, last, "restored"));
+        let aside = free_name(&directory, last, "unverified");
+        let fresh = self.write_beside(&directory, last)?;
+        renameat(&directory, last, &directory, &aside)?;
+        renameat(&directory, &fresh, &directory, last)?;
+        Ok(Some(name.with_file_name(aside)))
+    }
+
+    /// Make it again if it is gone; whether it was.
+    pub(super) fn restore_if_gone(&self, workspace: impl AsFd, name: &Path) -> io::Result<bool> {
+        let (directory, last) = parent(&workspace, name)?;
+        if statat(&directory, last, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+            return Ok(false);
+        }
+        let fresh = self.write_beside(&directory, last)?;
+        renameat(&directory, &fresh, &directory, last)?;
+        Ok(true)
+    }
+
+    /// The content in a new file beside `last`; its name.
+    fn write_beside(&self, directory: &OwnedFd, last: &OsStr) -> io::Result<OsString> {
+        let fresh = free_name(directory, last, "restored");
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(&directory, &fresh, flags, Mode::from_raw_mode(self.mode))?;
+        let file = openat(directory, &fresh, flags, Mode::from_raw_mode(self.mode))?;
         let mut left = self.bytes.as_slice();
         while !left.is_empty() {
             left = &left[rustix::io::write(&file, left)?..];
         }
         // For root; an ordinary user's file is the user's anyway.
         let _ = fchown(&file, Some(Uid::from_raw(self.uid)), Some(Gid::from_raw(self.gid)));
-        renameat(&directory, last, &directory, &aside)?;
-        renameat(&directory, &fresh, &directory, last)?;
-        Ok(Some(name.with_file_name(aside)))
+        Ok(fresh)
     }
 }
 

@@ -15,14 +15,14 @@ mod tracking;
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use beneath::open_workspace;
 use kept::Kept;
 pub(crate) use pins::Pins;
 use pins::{Found, find};
 use registry::{Placeholder, Registry};
-use repositories::{created_since, git_directories_in, gitdir_of, survey};
+pub(crate) use repositories::sockets_in;
+use repositories::{created, git_directories_in, git_places, gitdir_of, survey};
 use ringfence_policy::{Protected, ProtectedKind, protected};
 use rustix::fs::fstat;
 pub(crate) use tracking::GitDirectory;
@@ -46,7 +46,10 @@ pub(crate) struct Protection {
     contents: Vec<(PathBuf, Kept)>,
     /// Git directories, and the inodes of their configs.
     git_configs: Vec<(PathBuf, u64)>,
-    started: SystemTime,
+    /// `HEAD` of each: without it git looks for a repository elsewhere.
+    heads: Vec<(PathBuf, Kept)>,
+    /// What git takes for a repository at the start.
+    git_places: BTreeSet<PathBuf>,
 }
 
 /// Remove the placeholders of runs that were killed.
@@ -64,7 +67,8 @@ impl Protection {
             existing: Vec::new(),
             contents: Vec::new(),
             git_configs: Vec::new(),
-            started: SystemTime::now(),
+            heads: Vec::new(),
+            git_places: BTreeSet::new(),
         }
     }
 
@@ -112,6 +116,13 @@ impl Protection {
         for root in [PathBuf::new()].into_iter().chain(survey.repositories) {
             self.git_directory(&mut scan, &root.join(".git"), &mut git_directories);
         }
+        for git in &git_directories {
+            let head = git.join("HEAD");
+            if let Some(kept) = Kept::read(directory, &head) {
+                self.heads.push((head, kept));
+            }
+        }
+        self.git_places = git_places(&workspace.source);
         for entry in protected().iter().filter(|entry| !lifted(entry)) {
             let is_dir = entry.kind == ProtectedKind::Dir;
             match entry.name.strip_prefix(".git/") {
@@ -176,7 +187,18 @@ impl Protection {
                     self.name(scan, target, is_dir, hops - 1);
                 }
             }
-            Found::Absent => scan.absent.push((name, is_dir)),
+            Found::Absent => {
+                // The first part that is missing: behind it the command could make the rest.
+                let (mut name, mut is_dir) = (name, is_dir);
+                while let Some(above) = name.parent().filter(|above| !above.as_os_str().is_empty())
+                    && matches!(find(scan.directory, above), Found::Absent)
+                {
+                    (name, is_dir) = (above.to_path_buf(), true);
+                }
+                if !scan.absent.iter().any(|(had, _)| *had == name) {
+                    scan.absent.push((name, is_dir));
+                }
+            }
             Found::Elsewhere => {}
         }
     }
@@ -233,7 +255,17 @@ impl Protection {
         }
         if let Some(registry) = self.registry.take() {
             notes.extend(registry.leave());
-            notes.extend(created_since(&self.workspace, self.started));
+            for (head, kept) in &self.heads {
+                let restored = self.directory.as_ref().map(|directory| kept.restore_if_gone(directory, head));
+                if matches!(restored, Some(Ok(true))) {
+                    notes.push(format!(
+                        "protected: {} was removed, which makes git on the host look for a repository elsewhere; it has \
+                         been put back",
+                        head.display()
+                    ));
+                }
+            }
+            notes.extend(created(&self.workspace, &self.git_places));
         }
         notes
     }

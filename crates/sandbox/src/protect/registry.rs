@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -38,12 +39,42 @@ fn content(name: &Path) -> &'static str {
     protected().iter().find(is).map_or("", |entry| entry.content)
 }
 
-/// A run, told apart from a later one with the same pid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct User {
-    pid: u32,
-    started: u64,
+/// A run, by the name of a file in the records' directory that it keeps locked as long as it lives: a pid would say
+/// nothing to a run in another pid namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct User(String);
+
+impl User {
+    /// A file of this run's own, locked.
+    fn new(directory: &Path) -> io::Result<(Self, File)> {
+        let pid = std::process::id();
+        let name = format!("{MARK}{pid}-{}", start_time(pid).unwrap_or(0));
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(directory.join(&name))?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok((Self(name), file))
+    }
+
+    /// The file of a dead one is removed.
+    fn lives(&self, directory: &Path) -> bool {
+        let path = directory.join(&self.0);
+        let Ok(file) = File::open(&path) else { return false };
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => true,
+            _ => {
+                let _ = fs::remove_file(&path);
+                false
+            }
+        }
+    }
 }
+
+/// Files of runs, beside the records.
+const MARK: &str = "run-";
 
 #[derive(Debug, Default)]
 struct Record {
@@ -59,6 +90,8 @@ pub(super) struct Registry {
     path: PathBuf,
     /// Held from before the workspace is looked at until its placeholders are made.
     locked: Option<Locked>,
+    /// This run, and its locked file.
+    user: Option<(User, File)>,
 }
 
 const DIRECTORY: &str = "placeholders";
@@ -86,7 +119,7 @@ impl Registry {
             record.remove_placeholders(key(&path));
             locked.write(&Record::default())?;
         }
-        Ok(Self { path, locked: Some(locked) })
+        Ok(Self { path, locked: Some(locked), user: None })
     }
 
     /// Make what is absent, and take part in what others have made. `existing` may hold their placeholders.
@@ -102,7 +135,9 @@ impl Registry {
             record = Record { since: now(), ..Record::default() };
         }
         record.workspace = fs::read_link(format!("/proc/self/fd/{}", fd_number(directory)))?;
-        record.users.push(own()?);
+        let (user, file) = User::new(self.path.parent().unwrap_or(Path::new("/")))?;
+        record.users.push(user.clone());
+        self.user = Some((user, file));
         let shared =
             |had: &Placeholder| existing.iter().any(|(name, inode)| *name == had.name && *inode == had.inode);
         record.placeholders.retain(shared);
@@ -126,8 +161,9 @@ impl Registry {
         let locked = self.locked.take().map_or_else(|| Locked::open(&self.path), Ok);
         let Ok(mut locked) = locked else { return Vec::new() };
         let Ok(mut record) = locked.read() else { return Vec::new() };
-        if let Ok(own) = own() {
-            record.users.retain(|user| *user != own);
+        if let Some((own, _)) = &self.user {
+            record.users.retain(|user| user != own);
+            let _ = fs::remove_file(self.path.with_file_name(&own.0));
         }
         if record.users.is_empty() {
             let kept = record.remove_placeholders(key(&self.path));
@@ -144,7 +180,12 @@ pub(super) fn sweep(state: &Path) {
     let Ok(entries) = fs::read_dir(state.join(DIRECTORY)) else { return };
     for entry in entries.flatten() {
         let path = entry.path();
-        let Ok(mut locked) = Locked::open(&path) else { continue };
+        if let Some(name) = entry.file_name().to_str().filter(|name| name.starts_with(MARK)) {
+            User(name.into()).lives(&state.join(DIRECTORY));
+            continue;
+        }
+        // One that is held is in use.
+        let Ok(Some(mut locked)) = Locked::try_open(&path) else { continue };
         let Ok(mut record) = locked.read() else { continue };
         if record.users.is_empty() {
             record.remove_placeholders(key(&path));
@@ -226,12 +267,12 @@ impl Record {
         placeholders.iter().filter_map(|had| had.remove(workspace.as_fd(), since).err()).collect()
     }
 
-    /// Paths are last on their line, with newlines escaped.
+    /// One fact a line; see `escape` for paths.
     fn text(&self) -> String {
         use std::fmt::Write;
         let mut text = format!("w {} {}\n", self.since, escape(&self.workspace));
         for user in &self.users {
-            let _ = writeln!(text, "u {} {}", user.pid, user.started);
+            let _ = writeln!(text, "u {}", user.0);
         }
         for had in &self.placeholders {
             let kind = if had.is_dir { 'd' } else { 'f' };
@@ -242,19 +283,14 @@ impl Record {
 
     fn parse(text: &str) -> Self {
         let mut record = Self::default();
-        for line in text.lines() {
+        for line in text.split('\n') {
             let mut fields = line.splitn(4, ' ');
             match (fields.next(), fields.next(), fields.next(), fields.next()) {
-                (Some("w"), Some(since), Some(path), rest) => {
+                (Some("w"), Some(since), Some(path), None) => {
                     record.since = since.parse().unwrap_or(u64::MAX);
-                    let path = rest.map_or(path.to_string(), |rest| format!("{path} {rest}"));
-                    record.workspace = unescape(&path);
+                    record.workspace = unescape(path);
                 }
-                (Some("u"), Some(pid), Some(started), None) => {
-                    if let (Ok(pid), Ok(started)) = (pid.parse(), started.parse()) {
-                        record.users.push(User { pid, started });
-                    }
-                }
+                (Some("u"), Some(name), None, None) => record.users.push(User(name.into())),
                 (Some("p"), Some(kind), Some(inode), Some(name)) => record.placeholders.push(Placeholder {
                     name: unescape(name),
                     is_dir: kind == "d",
@@ -267,47 +303,68 @@ impl Record {
     }
 }
 
+/// Any bytes, on one line, without a space.
 fn escape(path: &Path) -> String {
-    path.to_string_lossy().replace('\\', "\\\\").replace('\n', "\\n")
+    use std::fmt::Write;
+    let mut text = String::new();
+    for &byte in path.as_os_str().as_bytes() {
+        if byte.is_ascii_graphic() && byte != b'%' {
+            text.push(char::from(byte));
+        } else {
+            let _ = write!(text, "%{byte:02x}");
+        }
+    }
+    text
 }
 
 fn unescape(text: &str) -> PathBuf {
-    let mut out = String::with_capacity(text.len());
-    let mut characters = text.chars();
-    while let Some(character) = characters.next() {
-        match (character, character == '\\') {
-            (_, true) => match characters.next() {
-                Some('n') => out.push('\n'),
-                Some(other) => out.push(other),
-                None => {}
-            },
-            (character, false) => out.push(character),
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let code = after.get(..2).and_then(|code| std::str::from_utf8(code).ok());
+        match (byte, code.and_then(|code| u8::from_str_radix(code, 16).ok())) {
+            (b'%', Some(value)) => {
+                bytes.push(value);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(byte);
+                rest = after;
+            }
         }
     }
-    PathBuf::from(out)
+    PathBuf::from(OsString::from_vec(bytes))
 }
 
 /// The record's file, locked until dropped.
 #[derive(Debug)]
-struct Locked(File);
+struct Locked(File, PathBuf);
 
 impl Locked {
     fn open(path: &Path) -> io::Result<Self> {
         loop {
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .mode(0o600)
-                .open(path)?;
-            flock(&file, FlockOperation::LockExclusive)?;
-            // The one who left last may have deleted it while we waited: then this is nobody's file.
-            let current = path.symlink_metadata().map(|facts| facts.ino()).ok();
-            if current == Some(fstat(&file)?.st_ino) {
-                return Ok(Self(file));
+            if let Some(locked) = Self::lock(path, FlockOperation::LockExclusive)? {
+                return Ok(locked);
             }
         }
+    }
+
+    /// `None`: somebody else has it.
+    fn try_open(path: &Path) -> io::Result<Option<Self>> {
+        match Self::lock(path, FlockOperation::NonBlockingLockExclusive) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            locked => locked,
+        }
+    }
+
+    fn lock(path: &Path, how: FlockOperation) -> io::Result<Option<Self>> {
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        flock(&file, how)?;
+        // The one who left last may have deleted it while we waited: then this is nobody's file.
+        let current = path.symlink_metadata().map(|facts| facts.ino()).ok();
+        let directory = path.parent().unwrap_or(Path::new("/")).to_path_buf();
+        Ok((current == Some(fstat(&file)?.st_ino)).then_some(Self(file, directory)))
     }
 
     /// The record with only those users that live.
@@ -316,7 +373,7 @@ impl Locked {
         self.0.rewind()?;
         self.0.read_to_string(&mut text)?;
         let mut record = Record::parse(&text);
-        record.users.retain(|user| start_time(user.pid) == Some(user.started));
+        record.users.retain(|user| user.lives(&self.1));
         Ok(record)
     }
 
@@ -340,12 +397,6 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
 }
 
-fn own() -> io::Result<User> {
-    let pid = std::process::id();
-    let started = start_time(pid).ok_or(io::ErrorKind::NotFound)?;
-    Ok(User { pid, started })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -353,9 +404,9 @@ mod tests {
     #[test]
     fn a_record_survives_its_file() {
         let record = Record {
-            workspace: PathBuf::from("/a b/with\nnewline\\and slash"),
+            workspace: PathBuf::from(OsString::from_vec(b"/a b/with\nnewline\\ %41 \xff\r".to_vec())),
             since: 7,
-            users: vec![User { pid: 1, started: 2 }],
+            users: vec![User("run-1-2".into())],
             placeholders: vec![
                 Placeholder { name: ".git/x y".into(), is_dir: false, inode: 9 },
                 Placeholder { name: ".vscode".into(), is_dir: true, inode: 0 },

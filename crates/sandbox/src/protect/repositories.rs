@@ -1,11 +1,11 @@
 //! Git repositories below a workspace: those that are there at the start are protected too, those that a command made
 //! are its own, and named at the end with what in them a host tool would execute.
 
+use std::collections::BTreeSet;
 use std::fs::{self, DirEntry};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use super::beneath::{open_workspace, read_file};
 
@@ -15,41 +15,58 @@ const MOST_DIRECTORIES: usize = 400;
 const MOST_ENTRIES: usize = 4_000;
 const SKIPPED: &[&str] = &["node_modules", "target", ".venv", "venv", "__pycache__", ".git"];
 
-/// Settings of a repository that make git run a program.
-const EXECUTED: &[&str] = &[
-    "core.hookspath",
-    "core.fsmonitor",
-    "core.sshcommand",
-    "core.pager",
-    "core.editor",
-    "core.gitproxy",
-    "sequence.editor",
-    "gpg.program",
-    "include.path",
+/// Settings that everyday git writes and that make it run nothing. Any other is named: git grows new ones that do.
+const HARMLESS: &[&str] = &[
+    "core.repositoryformatversion",
+    "core.filemode",
+    "core.bare",
+    "core.logallrefupdates",
+    "core.ignorecase",
+    "core.precomposeunicode",
+    "core.symlinks",
+    "remote.url",
+    "remote.fetch",
+    "branch.remote",
+    "branch.merge",
+    "branch.rebase",
+    "user.name",
+    "user.email",
+    "init.defaultbranch",
+    "submodule.active",
+    "submodule.url",
 ];
-const EXECUTED_SECTIONS: &[&str] = &["alias", "filter", "credential", "includeif", "mergetool", "difftool"];
 
-/// What is below a workspace: repositories other than itself, and sockets, as relative paths.
+/// What is below a workspace, as relative paths.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
+    /// Directories with a `.git`, other than the workspace itself.
     pub(super) repositories: Vec<PathBuf>,
     pub(super) sockets: Vec<PathBuf>,
+    /// Directories that git takes for a repository when it is started in them, and finds nothing better.
+    pub(super) bare: BTreeSet<PathBuf>,
 }
 
 pub(super) fn survey(workspace: &Path) -> Survey {
     let mut survey = Survey::default();
     walk(workspace, &mut |directory, entries| {
-        let relative = |path: PathBuf| path.strip_prefix(workspace).map(Path::to_path_buf).ok();
-        for entry in entries {
-            if entry.file_name() == ".git" && directory != workspace {
-                survey.repositories.extend(relative(directory.to_path_buf()));
-            }
-            if entry.file_type().is_ok_and(|kind| kind.is_socket()) {
-                survey.sockets.extend(relative(entry.path()));
-            }
+        let Ok(relative) = directory.strip_prefix(workspace) else { return };
+        let has = |name: &str| entries.iter().any(|entry| entry.file_name() == name);
+        // Asked for by name: the listing may have been cut.
+        if directory != workspace && directory.join(".git").symlink_metadata().is_ok() {
+            survey.repositories.push(relative.to_path_buf());
         }
+        if ["HEAD", "objects", "refs"].into_iter().all(has) {
+            survey.bare.insert(relative.to_path_buf());
+        }
+        let sockets = entries.iter().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()));
+        survey.sockets.extend(sockets.map(|entry| relative.join(entry.file_name())));
     });
     survey
+}
+
+/// Sockets near the top of a directory.
+pub(crate) fn sockets_in(directory: &Path) -> Vec<PathBuf> {
+    survey(directory).sockets.into_iter().map(|socket| directory.join(socket)).collect()
 }
 
 /// The git directories of submodules and worktrees in the git directory `git`, as relative paths.
@@ -78,43 +95,49 @@ pub(super) fn gitdir_of(workspace: &OwnedFd, name: &Path) -> Option<PathBuf> {
     Some(PathBuf::from(text.lines().next()?.strip_prefix("gitdir:")?.trim()))
 }
 
-/// A line for each repository made since `started` that a host tool would execute something of.
-pub(super) fn created_since(workspace: &Path, started: SystemTime) -> Vec<String> {
-    let mut notes = Vec::new();
-    let mut look = |git: &Path| {
-        let Ok(facts) = git.symlink_metadata() else { return };
-        let is_new = facts.created().or_else(|_| facts.modified()).is_ok_and(|born| born >= started);
-        let executed = if is_new { executed_in(git) } else { Vec::new() };
-        if !executed.is_empty() {
-            notes.push(format!(
-                "repository made during the run: git on the host would execute {} of {}",
-                executed.join(", "),
-                git.strip_prefix(workspace).unwrap_or(git).display()
-            ));
+/// Everything in a workspace that git would take for a repository.
+pub(super) fn git_places(workspace: &Path) -> BTreeSet<PathBuf> {
+    let survey = survey(workspace);
+    let mut places = survey.bare;
+    for root in [PathBuf::new()].into_iter().chain(survey.repositories) {
+        let git = root.join(".git");
+        if workspace.join(&git).symlink_metadata().is_ok() {
+            places.extend(git_directories_in(workspace, &git));
+            places.insert(git);
         }
-    };
-    walk(workspace, &mut |directory, entries| {
-        if entries.iter().any(|entry| entry.file_name() == ".git") {
-            look(&directory.join(".git"));
-            for below in git_directories_in(directory, Path::new(".git")) {
-                look(&directory.join(below));
-            }
-        }
-        // A bare repository: git finds it when it is started in it.
-        if ["HEAD", "objects", "refs"]
-            .iter()
-            .all(|name| entries.iter().any(|entry| entry.file_name() == *name))
-        {
-            look(directory);
-        }
-    });
-    notes
+    }
+    places
+}
+
+/// A line for each repository that was not there `before` and that a host tool would execute something of.
+pub(super) fn created(workspace: &Path, before: &BTreeSet<PathBuf>) -> Vec<String> {
+    let made = git_places(workspace);
+    made.difference(before)
+        .filter_map(|place| {
+            let executed = executed_in(&workspace.join(place));
+            let name = if place.as_os_str().is_empty() { Path::new("the workspace itself") } else { place };
+            (!executed.is_empty()).then(|| {
+                format!(
+                    "repository made during the run: git on the host would act on {} of {}",
+                    executed.join(", "),
+                    name.display()
+                )
+            })
+        })
+        .collect()
 }
 
 fn executed_in(git: &Path) -> Vec<String> {
+    let Ok(facts) = git.symlink_metadata() else { return Vec::new() };
+    if !facts.is_dir() {
+        return vec!["where it says that the repository is".into()];
+    }
     let mut executed = Vec::new();
-    if let Ok(hooks) = fs::read_dir(git.join("hooks")) {
-        for hook in hooks.flatten() {
+    let hooks = git.join("hooks");
+    if hooks.symlink_metadata().is_ok_and(|facts| facts.is_symlink()) {
+        executed.push("hooks (a link)".to_owned());
+    } else if let Ok(hooks) = fs::read_dir(hooks) {
+        for hook in hooks.flatten().take(MOST_ENTRIES) {
             let name = hook.file_name().to_string_lossy().into_owned();
             let runs = hook.metadata().is_ok_and(|facts| facts.permissions().mode() & 0o111 != 0);
             if runs && !name.ends_with(".sample") {
@@ -123,28 +146,42 @@ fn executed_in(git: &Path) -> Vec<String> {
         }
     }
     executed.sort();
-    // Hostile, of any size and kind; the settings that matter fit in this.
-    let config = open_workspace(git).and_then(|git| read_file(git, Path::new("config"), 1 << 20));
-    let config = config.map(|(bytes, _)| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-    executed.extend(settings(&config).into_iter().map(|key| format!("config {key}")));
+    for name in ["config", "config.worktree", "commondir"] {
+        if git.join(name).symlink_metadata().is_err() {
+            continue;
+        }
+        // Hostile, of any size and kind; the settings that matter fit in this.
+        match open_workspace(git).and_then(|git| read_file(git, Path::new(name), 1 << 20)) {
+            Ok(_) if name == "commondir" => executed.push(name.to_owned()),
+            Ok((bytes, _)) => {
+                let text = String::from_utf8_lossy(&bytes);
+                executed.extend(settings(&text).into_iter().map(|key| format!("{name} {key}")));
+            }
+            Err(_) => executed.push(format!("{name} (not a plain file)")),
+        }
+    }
     executed
 }
 
-/// The settings of a git config text that run a program.
+/// The settings of a git config text that may make git run something.
 fn settings(config: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut section = String::new();
     for line in config.lines().map(str::trim) {
-        if let Some(header) = line.strip_prefix('[') {
-            section = header.split([']', ' ', '"']).next().unwrap_or_default().to_lowercase();
-            continue;
-        }
-        let key = line.split(['=', ' ', '\t']).next().unwrap_or_default().to_lowercase();
+        let setting = match line.strip_prefix('[') {
+            None => line,
+            Some(header) => {
+                let (name, rest) = header.split_once(']').unwrap_or((header, ""));
+                section = name.split([' ', '"', '.']).next().unwrap_or_default().to_lowercase();
+                rest.trim()
+            }
+        };
+        let key = setting.split(['=', ' ', '\t']).next().unwrap_or_default().to_lowercase();
         if key.is_empty() || key.starts_with(['#', ';']) {
             continue;
         }
         let name = format!("{section}.{key}");
-        if EXECUTED.contains(&name.as_str()) || EXECUTED_SECTIONS.contains(&section.as_str()) {
+        if !HARMLESS.contains(&name.as_str()) {
             found.push(name);
         }
     }

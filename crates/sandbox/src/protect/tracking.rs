@@ -64,8 +64,8 @@ impl GitDirectory {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let mut text = String::new();
-        File::from(file).take(MOST_BYTES).read_to_string(&mut text)?;
-        Ok(text)
+        File::from(file).take(MOST_BYTES + 1).read_to_string(&mut text)?;
+        if text.len() as u64 > MOST_BYTES { Err(io::ErrorKind::InvalidInput.into()) } else { Ok(text) }
     }
 }
 

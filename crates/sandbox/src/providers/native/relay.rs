@@ -2,10 +2,14 @@
 
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use ringfence_linux::window_size;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcsetattr, tcsetwinsize};
+
+/// How long a caller that does not read is waited for at the end.
+const LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// End of file, as a terminal's user types it.
 const END_OF_INPUT: &[u8] = b"\x04";
@@ -33,8 +37,14 @@ impl Relay {
         relay
     }
 
-    pub(super) fn master(&self) -> BorrowedFd<'_> {
-        self.master.as_fd()
+    /// What to wait for next: output of the sandbox, or, while the caller's own output takes no more, room there. The loop
+    /// that carries must never wait in a write: the deadline is its too.
+    pub(super) fn output(&self) -> PollFd<'_> {
+        if takes_output(Duration::ZERO) {
+            PollFd::from_borrowed_fd(self.master.as_fd(), PollFlags::IN)
+        } else {
+            PollFd::from_borrowed_fd(rustix::stdio::stdout(), PollFlags::OUT)
+        }
     }
 
     /// The caller's stdin, while there is more of it and the sandbox's terminal takes it.
@@ -74,9 +84,13 @@ impl Relay {
         }
     }
 
-    /// What the sandbox wrote; false when there was nothing.
+    /// What the sandbox wrote; false when there was nothing, or no room for it.
     fn show(&self) -> bool {
-        let mut buffer = [0; 16_384];
+        if !takes_output(Duration::ZERO) {
+            return false;
+        }
+        // No more than a pipe that says it has room takes without waiting.
+        let mut buffer = [0; 4096];
         match rustix::io::read(&self.master, &mut buffer) {
             Ok(read) if read > 0 => {
                 let mut out = std::io::stdout().lock();
@@ -89,8 +103,16 @@ impl Relay {
 
     /// Show what is left and give the terminal back.
     pub(super) fn finish(self) {
-        while self.show() {}
+        while takes_output(LAST_WAIT) && self.show() {}
     }
+}
+
+/// Does the caller's stdout take more, within this time?
+fn takes_output(patience: Duration) -> bool {
+    let mut polled = [PollFd::from_borrowed_fd(rustix::stdio::stdout(), PollFlags::OUT)];
+    let patience = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
+    // An error or a hang-up is for the write to find out.
+    poll(&mut polled, Some(&patience)).is_ok_and(|ready| ready > 0)
 }
 
 impl Drop for Relay {

@@ -217,12 +217,7 @@ impl Builder<'_> {
                 mount_devpts(&target)
             }),
             (Mount::Proc { .. }, _) => self.mount_proc(&target),
-            (Mount::Seed { target: at, text }, _) => steps.run("write", at, || {
-                with_parents(&target, || {
-                    let mut file = OpenOptions::new().append(true).create(true).mode(0o644).open(&target)?;
-                    file.write_all(text.as_bytes())
-                })
-            }),
+            (Mount::Seed { target: at, text }, _) => steps.run("write", at, || self.seed(at, text)),
             (Mount::Hide { target: at }, _) => steps.run("hide", at, || self.hide(at)),
             (Mount::Overlay { .. }, None) => {
                 Err(failure("open", mount.target(), &io::ErrorKind::NotFound.into()))
@@ -276,6 +271,34 @@ impl Builder<'_> {
                 }
             })
         })
+    }
+
+    /// Below a home that is the user's own, through an overlay, any part may be a link to the host's real files: nothing is
+    /// followed. Where there is one, the command does without.
+    fn seed(&self, at: &Path, text: &str) -> io::Result<()> {
+        use rustix::fs::{OFlags, ResolveFlags, mkdirat, openat2};
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let mut directory = rustix::fs::open(&self.root, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let parts: Vec<_> = at.strip_prefix("/").unwrap_or(at).iter().collect();
+        let Some((last, above)) = parts.split_last() else { return Ok(()) };
+        for part in above {
+            match mkdirat(&directory, *part, Mode::from_raw_mode(0o755)) {
+                Ok(()) | Err(Errno::EXIST | Errno::ROFS) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            directory = match openat2(&directory, *part, flags, Mode::empty(), resolve) {
+                Ok(next) => next,
+                Err(Errno::LOOP | Errno::NOTDIR) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            };
+        }
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        match openat2(&directory, *last, flags, Mode::from_raw_mode(0o644), resolve) {
+            Ok(file) => std::fs::File::from(file).write_all(text.as_bytes()),
+            Err(Errno::LOOP) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Symlinks on the way are followed inside the new root only: the tree may hold hostile ones.

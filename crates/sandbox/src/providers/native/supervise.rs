@@ -194,7 +194,7 @@ impl Loop<'_> {
         }
         if let Some(relay) = &self.relay {
             sources.push(Source::Terminal);
-            polled.push(PollFd::from_borrowed_fd(relay.master(), input));
+            polled.push(relay.output());
             if let Some(keyboard) = relay.keyboard() {
                 sources.push(Source::Keyboard);
                 polled.push(PollFd::from_borrowed_fd(keyboard, input));
