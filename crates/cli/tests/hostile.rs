@@ -34,9 +34,12 @@ fn a_repository_that_lost_its_head_gets_it_back_and_a_planted_one_is_named() {
     each(|scene| {
         scene.write("ws/.git/HEAD", "ref: refs/heads/main\n");
         scene.write("ws/.git/config", "[core]\n");
-        let plant = "rm .git/HEAD; mkdir objects refs; echo x > HEAD; printf '[core]\\nfsmonitor = evil\\n' > config";
+        let plant =
+            "rm .git/HEAD; mkdir objects refs; echo x > HEAD; printf '[core]\\nfsmonitor = evil\\n' > config";
         let outcome = run(scene, plant);
-        outcome.stderr_contains(".git/HEAD was removed").stderr_contains("config core.fsmonitor of the workspace");
+        outcome
+            .stderr_contains(".git/HEAD was removed")
+            .stderr_contains("config core.fsmonitor of the workspace");
         assert_eq!(scene.read("ws/.git/HEAD").as_deref(), Some("ref: refs/heads/main\n"));
     });
 }
@@ -95,7 +98,10 @@ fn a_reader_that_stalls_does_not_stop_the_deadline() {
     each(|scene| {
         let mut command = Command::new(&Stage::get().ringfence);
         command.args(["run", "-t", "--timeout", "1s", "--", "sh", "-c", "yes"]);
-        command.current_dir(scene.workspace()).env("HOME", scene.home()).env("RINGFENCE_STATE_DIR", scene.state());
+        command
+            .current_dir(scene.workspace())
+            .env("HOME", scene.home())
+            .env("RINGFENCE_STATE_DIR", scene.state());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         scene.identity.apply(&mut command);
         let mut child = command.spawn().unwrap();

@@ -3,18 +3,18 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ringfence_linux::start_time;
 use ringfence_policy::{Protected, protected};
 use rustix::fs::{
-    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, StatxFlags, flock, fstat, linkat, mkdirat, openat,
-    statat, statx, unlinkat,
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, StatxFlags, fcntl_lock, flock, fstat, linkat,
+    mkdirat, openat, statat, statx, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -45,26 +45,26 @@ fn content(name: &Path) -> &'static str {
 struct User(String);
 
 impl User {
-    /// A file of this run's own, locked.
+    /// A file of this run's own. It is locked before it has a name: nobody ever sees it free while this run lives. The lock
+    /// is the process's, which a fork does not inherit.
     fn new(directory: &Path) -> io::Result<(Self, File)> {
         let pid = std::process::id();
         let name = format!("{MARK}{pid}-{}", start_time(pid).unwrap_or(0));
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(directory.join(&name))?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        Ok((Self(name), file))
+        let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+        let file = openat(CWD, directory, flags, Mode::from_raw_mode(0o600))?;
+        fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        let path = format!("/proc/self/fd/{}", fd_number(file.as_fd()));
+        linkat(CWD, path, CWD, directory.join(&name), AtFlags::SYMLINK_FOLLOW)?;
+        Ok((Self(name), file.into()))
     }
 
     /// The file of a dead one is removed.
     fn lives(&self, directory: &Path) -> bool {
         let path = directory.join(&self.0);
         let Ok(file) = File::open(&path) else { return false };
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => true,
+        // Shared: others may be asking at the same time.
+        match fcntl_lock(&file, FlockOperation::NonBlockingLockShared) {
+            Err(Errno::AGAIN | Errno::ACCESS) => true,
             _ => {
                 let _ = fs::remove_file(&path);
                 false
@@ -377,10 +377,11 @@ impl Locked {
         Ok(record)
     }
 
+    /// Over the old text, which is cut afterwards: a kill in between leaves lines too many, never one too few.
     fn write(&mut self, record: &Record) -> io::Result<()> {
-        self.0.rewind()?;
-        self.0.set_len(0)?;
-        self.0.write_all(record.text().as_bytes())
+        let text = record.text();
+        self.0.write_all_at(text.as_bytes(), 0)?;
+        self.0.set_len(text.len() as u64)
     }
 
     fn delete(self, path: &Path) {
