@@ -44,6 +44,7 @@ pub(crate) fn fix_for(step: &str, errno: i32) -> String {
     const EPERM: i32 = 1;
     const ENOSPC: i32 = 28;
     const EACCES: i32 = 13;
+    const ENOSYS: i32 = 38;
     let text = match (step, errno) {
         ("make namespaces", EPERM) => {
             "user namespaces are closed here: sysctl -w kernel.unprivileged_userns_clone=1 (Debian), \
@@ -51,10 +52,18 @@ pub(crate) fn fix_for(step: &str, errno: i32) -> String {
              Docker: --security-opt seccomp=unconfined --security-opt apparmor=unconfined; `ringfence doctor` tells \
              which"
         }
+        ("make namespaces", ENOSYS) => {
+            "a seccomp filter around this process closes clone3, as Docker's default does: add \
+             --security-opt seccomp=unconfined --security-opt systempaths=unconfined to docker run"
+        }
         ("make namespaces", ENOSPC) => "too many namespaces: raise user.max_user_namespaces with sysctl",
         ("mount /proc", EPERM | EACCES) => {
             "this container masks parts of /proc, so that the kernel refuses a new one: in Docker add \
              --security-opt systempaths=unconfined"
+        }
+        ("clone the mount of", EPERM) => {
+            "root has no CAP_SYS_ADMIN here, without which its files can't be shown under another owner: run as an \
+             ordinary user (docker run --user), or add --cap-add SYS_ADMIN"
         }
         ("write the id map", EPERM | EACCES) => {
             "AppArmor may take the rights of new user namespaces away (Ubuntu): \

@@ -77,7 +77,7 @@ pub(super) fn map_trees(pid: i32, plan: &Plan, steps: &Steps) -> Result<Vec<(usi
             Mount::Overlay { source, own_ids: true, .. } => (source, false),
             _ => continue,
         };
-        let tree = steps.run("open", source, || clone_tree(source))?;
+        let tree = steps.run("clone the mount of", source, || clone_tree(source))?;
         match idmap_tree(tree.as_fd(), namespace.as_fd()) {
             Ok(()) => {}
             // Files that can't be mapped are then others' files inside: less can be read, never more.
