@@ -108,6 +108,7 @@ impl Protection {
         self.registry = Some(Registry::open(state, workspace)?);
         let lifted = |entry: &Protected| workspace.unprotect.iter().any(|name| name == entry.name);
         let survey = survey(&workspace.source);
+        self.git_places = git_places(&workspace.source, &survey);
         for socket in survey.sockets {
             self.pins.cover(socket);
         }
@@ -122,7 +123,6 @@ impl Protection {
                 self.heads.push((head, kept));
             }
         }
-        self.git_places = git_places(&workspace.source);
         for entry in protected().iter().filter(|entry| !lifted(entry)) {
             let is_dir = entry.kind == ProtectedKind::Dir;
             match entry.name.strip_prefix(".git/") {

@@ -96,10 +96,9 @@ pub(super) fn gitdir_of(workspace: &OwnedFd, name: &Path) -> Option<PathBuf> {
 }
 
 /// Everything in a workspace that git would take for a repository.
-pub(super) fn git_places(workspace: &Path) -> BTreeSet<PathBuf> {
-    let survey = survey(workspace);
-    let mut places = survey.bare;
-    for root in [PathBuf::new()].into_iter().chain(survey.repositories) {
+pub(super) fn git_places(workspace: &Path, survey: &Survey) -> BTreeSet<PathBuf> {
+    let mut places = survey.bare.clone();
+    for root in [Path::new("")].into_iter().chain(survey.repositories.iter().map(PathBuf::as_path)) {
         let git = root.join(".git");
         if workspace.join(&git).symlink_metadata().is_ok() {
             places.extend(git_directories_in(workspace, &git));
@@ -111,7 +110,7 @@ pub(super) fn git_places(workspace: &Path) -> BTreeSet<PathBuf> {
 
 /// A line for each repository that was not there `before` and that a host tool would execute something of.
 pub(super) fn created(workspace: &Path, before: &BTreeSet<PathBuf>) -> Vec<String> {
-    let made = git_places(workspace);
+    let made = git_places(workspace, &survey(workspace));
     made.difference(before)
         .filter_map(|place| {
             let executed = executed_in(&workspace.join(place));
