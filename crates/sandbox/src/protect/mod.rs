@@ -113,7 +113,8 @@ impl Protection {
             self.pins.cover(socket);
         }
         let mut scan = Scan { directory, workspace: &workspace.source, absent: Vec::new() };
-        let mut git_directories = BTreeSet::new();
+        // A bare repository is its own git directory.
+        let mut git_directories = survey.bare;
         for root in [PathBuf::new()].into_iter().chain(survey.repositories) {
             self.git_directory(&mut scan, &root.join(".git"), &mut git_directories);
         }
