@@ -22,7 +22,7 @@ pub(crate) use pins::Pins;
 use pins::{Found, find};
 use registry::{Placeholder, Registry};
 pub(crate) use repositories::sockets_in;
-use repositories::{created, git_directories_in, git_places, gitdir_of, survey};
+use repositories::{Survey, created, git_directories_in, git_places, gitdir_of, survey};
 use ringfence_policy::{Protected, ProtectedKind, protected};
 use rustix::fs::fstat;
 pub(crate) use tracking::GitDirectory;
@@ -85,12 +85,14 @@ impl Protection {
                 "run the command again",
             ));
         }
-        protection.directory = directory.try_clone().ok();
-        for socket in &workspace.sockets {
+        // Without it the end check could not be made.
+        protection.directory = Some(directory.try_clone().map_err(|error| failed(&error))?);
+        let survey = survey(&workspace.source);
+        for socket in workspace.sockets.iter().chain(&survey.sockets) {
             protection.pins.cover(socket.clone());
         }
         if workspace.protect {
-            let result = protection.protect(&directory, workspace, state);
+            let result = protection.protect(&directory, workspace, survey, state);
             if let Err(error) = result {
                 protection.finish();
                 return Err(failed(&error));
@@ -103,15 +105,12 @@ impl Protection {
         &mut self,
         directory: &OwnedFd,
         workspace: &PlannedWorkspace,
+        survey: Survey,
         state: &Path,
     ) -> std::io::Result<()> {
         self.registry = Some(Registry::open(state, workspace)?);
         let lifted = |entry: &Protected| workspace.unprotect.iter().any(|name| name == entry.name);
-        let survey = survey(&workspace.source);
         self.git_places = git_places(&workspace.source, &survey);
-        for socket in survey.sockets {
-            self.pins.cover(socket);
-        }
         let mut scan = Scan { directory, workspace: &workspace.source, absent: Vec::new() };
         // A bare repository is its own git directory.
         let mut git_directories = survey.bare;

@@ -118,11 +118,15 @@ fn on_read_only_mount(stdin: &OwnedFd) -> Option<OwnedFd> {
     }
     let link = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
     let tree = clone_tree(&std::fs::read_link(link(stdin)).ok()?).ok()?;
-    let same = fstat(&tree).is_ok_and(|tree| tree.st_dev == facts.st_dev && tree.st_ino == facts.st_ino);
+    let found = fstat(&tree).ok()?;
+    if found.st_dev != facts.st_dev || found.st_ino != facts.st_ino {
+        // Not even opened: it may be a pipe by now, and wait for ever.
+        return None;
+    }
     restrict_tree(tree.as_fd(), MountFlags::READ_ONLY).ok()?;
     let again = open(link(&tree), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     seek(&again, SeekFrom::Start(seek(stdin, SeekFrom::Current(0)).ok()?)).ok()?;
-    same.then_some(again)
+    Some(again)
 }
 
 /// The owner's mapped trees, at their places in the plan. Also the signal that the id map is written.

@@ -90,7 +90,10 @@ pub(crate) fn run(request: &Request, plan: Plan) -> Result<Outcome, Refusal> {
     };
     let ran = run_protected(request, plan, &protection);
     let notes = protection.finish();
-    ran.map(|outcome| Outcome { notes, ..outcome })
+    ran.map(|mut outcome| {
+        outcome.notes.extend(notes);
+        outcome
+    })
 }
 
 fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Result<Outcome, Refusal> {
@@ -123,9 +126,10 @@ fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Resu
         let pins = protection.pins();
         live(far_control, Inheritance { request, plan: &plan, pins, stdio: files, filter: filter.as_ref() })
     };
+    // Before `root`, so that it is dropped after it: a group with processes can't be removed.
+    let mut cgroup = early;
     let mut root = Root { pid, pidfd, waited: false };
     drop((far_control, files, entrance));
-    let mut cgroup = early;
     let handed = hand_over(pid, &plan, control.as_fd(), &steps).and_then(|()| {
         if needs_cgroup && cgroup.is_none() {
             cgroup = Some(make_cgroup(&hierarchy, &plan, &steps)?);
@@ -162,9 +166,9 @@ fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Resu
         max_memory: peak_memory.or(usage.map(|(_, _, rss)| rss)).unwrap_or(0),
         processes: peak_processes.map_or(1, |peak| peak.saturating_sub(1)),
     };
-    if let Some(cgroup) = &mut cgroup {
-        cgroup.remove().map_err(|error| cgroup_refusal(&error))?;
-    }
+    // The command has run: what came of it is not lost for this.
+    let left = cgroup.as_mut().and_then(|cgroup| cgroup.remove().err());
+    let notes = left.iter().map(|error| format!("left behind: {error}")).collect();
     let end = ended.end.unwrap_or(End::Exited(Exited::Signal(9)));
     if end != End::Exited(Exited::Code(0)) {
         ended.infer_limits(request, &plan);
@@ -180,7 +184,7 @@ fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Resu
         usage,
         captured: Captured { stdout: ended.stdout, stderr: ended.stderr, truncated: ended.truncated },
         denials: ended.denials.into_vec(),
-        notes: Vec::new(),
+        notes,
         receipt: plan.receipt,
     })
 }
