@@ -341,3 +341,29 @@ fn control_characters_in_names_reach_no_terminal() {
         assert!(!outcome.errors.contains('\u{1b}'));
     });
 }
+
+/// Every `connect` is carried out by the owner: what servers and clients inside see of each other stays as it was.
+#[test]
+fn sockets_inside_work_as_usual() {
+    each(|scene| {
+        let outcome = Test::in_scene(scene).profile("moderate").args(["--timeout", "60s"]).run([
+            "python3",
+            "-c",
+            include_str!("sockets.py"),
+        ]);
+        outcome.code(0).stdout_contains("all well");
+    });
+}
+
+#[test]
+fn a_refused_connection_is_an_exact_denial() {
+    each(|scene| {
+        let script = "import socket\nfor s in (socket.socket(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)):\n  \
+                      print(s.connect_ex((\"192.0.2.7\", 443)))";
+        let outcome = Test::in_scene(scene).run(["python3", "-c", script]);
+        let unreachable = rustix::io::Errno::NETUNREACH.raw_os_error();
+        assert_eq!(outcome.output, format!("{unreachable}\n{unreachable}\n"));
+        let denials: Vec<_> = outcome.denials().iter().map(|denial| denial.what.clone()).collect();
+        assert_eq!(denials, ["connect to 192.0.2.7:443", "connect to 192.0.2.7:443 by UDP"]);
+    });
+}

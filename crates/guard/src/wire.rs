@@ -23,6 +23,8 @@ pub enum ExecStage {
 /// From the sandbox to its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromGuard {
+    /// The sandbox's network namespace is made; with a socket that tells of its unix sockets.
+    Network,
     /// The walls are up; with the seccomp listener and, if asked for, the terminal's master end.
     Ready,
     /// A step of the set-up failed.
@@ -65,6 +67,7 @@ impl ToGuard {
 impl FromGuard {
     pub fn encode(&self) -> Vec<u8> {
         match self {
+            Self::Network => vec![b'w'],
             Self::Ready => vec![b'r'],
             Self::Failed { step, subject, errno } => {
                 let mut bytes = tagged(b'f', *errno);
@@ -94,6 +97,7 @@ impl FromGuard {
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (tag, rest) = bytes.split_first()?;
         Some(match tag {
+            b'w' => Self::Network,
             b'r' => Self::Ready,
             b'f' => {
                 let errno = number(rest)?;
@@ -126,6 +130,7 @@ mod tests {
             assert_eq!(ToGuard::decode(&message.encode()), Some(message));
         }
         for message in [
+            FromGuard::Network,
             FromGuard::Ready,
             FromGuard::Failed { step: "mount".into(), subject: "/a\nb".into(), errno: 13 },
             FromGuard::NotStarted { stage: ExecStage::Program, errno: 2 },

@@ -4,9 +4,11 @@
 //! Invariant: this is the only crate that may use `unsafe`, each block says why it is sound, and nothing here
 //! knows what a policy is. A function does one step, does not retry, and reports the errno of that step.
 
+mod borrow;
 mod caps;
 mod cgroup;
 mod confine;
+mod diag;
 mod fds;
 mod helper;
 mod idmap;
@@ -20,9 +22,11 @@ pub mod seccomp;
 mod signals;
 mod sockets;
 
+pub use borrow::{as_user, borrow_fd, connect_bytes};
 pub use caps::drop_all_capabilities;
 pub use cgroup::{Cgroup, CgroupError, CgroupLimits, Controller, Hierarchy, sweep as sweep_cgroups};
 pub use confine::{LandlockAccess, LandlockRule, LandlockRuleset, LandlockTarget, landlock_abi};
+pub use diag::UnixSockets;
 pub use fds::{
     StdioProblem, check_stdio, cloexec_from, close_except, move_fd, reopen_read_only, reopen_write_only,
 };
@@ -33,7 +37,7 @@ pub use mount::{
     mount_overlay, mount_proc, mount_tmpfs, pivot_into, release_old_root, restrict_mount, restrict_tree,
 };
 pub use namespaces::{
-    Fork, Namespaces, enter_network, fork_into, make_network, spawn, unshare_cgroup, unshare_user,
+    Fork, Namespaces, NewNetwork, enter_network, fork_into, make_network, spawn, unshare_cgroup, unshare_user,
 };
 pub use process::{
     Exited, become_user, environment_names, exec, exit_now, kill_all, kill_group, kill_process,

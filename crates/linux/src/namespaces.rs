@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
+use crate::diag::UnixSockets;
 use crate::process::thread_count;
 
 /// libc's constant is an i32, which this does not fit.
@@ -115,11 +116,19 @@ pub fn fork_into(namespaces: Namespaces, cgroup: Option<BorrowedFd<'_>>) -> io::
     }
 }
 
+/// A network namespace that can be entered, and asked for its unix sockets.
+#[derive(Debug)]
+pub struct NewNetwork {
+    pub namespace: OwnedFd,
+    pub sockets: UnixSockets,
+}
+
 /// Make a new network namespace with `lo` up in this thread, and give it to whoever can enter it.
-pub fn make_network() -> io::Result<OwnedFd> {
+pub fn make_network() -> io::Result<NewNetwork> {
     unshare(libc::CLONE_NEWNET)?;
     crate::sockets::loopback_up()?;
-    Ok(std::fs::File::open("/proc/thread-self/ns/net")?.into())
+    let sockets = UnixSockets::here()?;
+    Ok(NewNetwork { namespace: std::fs::File::open("/proc/thread-self/ns/net")?.into(), sockets })
 }
 
 /// Enter a network namespace.

@@ -36,6 +36,10 @@ pub enum Blocked {
         path: PathBuf,
         reason: String,
     },
+    /// A unix socket that a program of the host listens on.
+    HostSocket {
+        path: PathBuf,
+    },
     /// A protected name of the workspace.
     Protected {
         name: String,
@@ -100,6 +104,16 @@ pub fn remedy(blocked: &Blocked) -> Remedy {
                 printed(path)
             ),
         },
+        Blocked::HostSocket { path } => Remedy {
+            rule: Clause::FilesystemHost.to_string(),
+            flag: None,
+            toml: None,
+            sentence: format!(
+                "`{}` is a socket of a program outside the sandbox, and only sockets that were made inside can be \
+                 connected to; start that program inside too",
+                printed(path)
+            ),
+        },
         Blocked::Secret { path, reason } => {
             let base = file(Clause::FilesystemHost, "read", "--read", path, "is hidden");
             let sentence = format!(
@@ -140,7 +154,7 @@ pub fn rule_layer(blocked: &Blocked) -> Option<Layer> {
         Blocked::Syscall { name } => layer.syscalls.allow.push(name.clone()),
         Blocked::FileRead { path } | Blocked::Secret { path, .. } => layer.filesystem.read.push(path.clone()),
         Blocked::FileWrite { path } => layer.filesystem.write.push(path.clone()),
-        Blocked::FileHidden { .. } => return None,
+        Blocked::FileHidden { .. } | Blocked::HostSocket { .. } => return None,
         Blocked::Protected { name } => layer.filesystem.unprotect.push(name.clone()),
         Blocked::Network { .. } => layer.waive.push(Clause::Network),
         Blocked::Limit { clause, value } => {
@@ -273,6 +287,7 @@ mod tests {
             Blocked::FileRead { path: "/srv/a b".into() },
             Blocked::FileWrite { path: "/srv/it's".into() },
             Blocked::FileHidden { path: "/srv/keys".into() },
+            Blocked::HostSocket { path: "/srv/db.sock".into() },
             Blocked::Secret { path: "/home/u/.netrc".into(), reason: "passwords by host name".into() },
             Blocked::Protected { name: ".git/hooks".into() },
             Blocked::Network { what: "connect to 192.0.2.1:443".into() },

@@ -40,6 +40,7 @@ impl Denial {
             Blocked::FileRead { path }
             | Blocked::FileWrite { path }
             | Blocked::FileHidden { path }
+            | Blocked::HostSocket { path }
             | Blocked::Secret { path, .. } => path.display().to_string(),
             Blocked::Network { what } => what.clone(),
             Blocked::Limit { clause, .. } => clause.as_str().to_string(),

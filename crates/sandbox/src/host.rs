@@ -71,6 +71,8 @@ pub struct Host {
     pub toolchains: Vec<ToolchainDir>,
     /// Who the caller is to git, where the policy shows anything of the caller's.
     pub git_user: Option<GitUser>,
+    /// Directories other than the system's are shown, where a program of the host could make a socket.
+    pub shows_more: bool,
     /// Unix sockets that programs of the host listen on now.
     pub sockets: Vec<PathBuf>,
     pub cgroups: Hierarchy,
@@ -124,7 +126,8 @@ impl Host {
         hide.extend(real);
         hide.sort();
         hide.dedup();
-        let shows_more = all || workspace.is_some() || !read.is_empty() || !write.is_empty();
+        let shows_more =
+            all || workspace.is_some() || !read.is_empty() || !write.is_empty() || !toolchains.is_empty();
         refuse_shown_and_hidden(read.iter().chain(&write), &hide)?;
         let sockets = if shows_more { sockets_shown(read.iter().chain(&write)) } else { Vec::new() };
         Ok(Self {
@@ -138,6 +141,7 @@ impl Host {
             hide,
             toolchains,
             git_user: if policy.identity.own_home_path { git_user(&home) } else { None },
+            shows_more,
             sockets,
             cgroups: Hierarchy::detect(),
             landlock: landlock_abi(),

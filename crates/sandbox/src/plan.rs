@@ -17,6 +17,8 @@ use crate::request::Request;
 pub const WORKSPACE: &str = "/workspace";
 /// The id of a sandbox that root started.
 const INSIDE_ID: u32 = 1000;
+/// From this Landlock version on the right to connect to a path can be withheld.
+const RESOLVE_UNIX: i32 = 9;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -159,6 +161,8 @@ pub struct Plan {
     pub directory: PathBuf,
     pub landlock: bool,
     pub seccomp: bool,
+    /// Unix sockets that send to any path, with no `connect` that could be looked at.
+    pub unix_datagrams: bool,
     #[serde(skip)]
     pub cgroups: Hierarchy,
     pub receipt: Receipt,
@@ -180,6 +184,7 @@ pub fn plan(request: &Request, host: &Host, provider: &'static str) -> Result<Pl
         own_network: !waived(Clause::Network),
         landlock: !waived(Clause::FilesystemLandlock) && host.landlock > 0,
         seccomp: !waived(Clause::Syscalls),
+        unix_datagrams: datagrams_stay_inside(policy, host),
         hostname: policy.identity.hostname.clone(),
         cgroups: host.cgroups.clone(),
         mounts,
@@ -191,6 +196,12 @@ pub fn plan(request: &Request, host: &Host, provider: &'static str) -> Result<Pl
         receipt,
     };
     crate::clauses::describe(plan, policy, host, request.strict)
+}
+
+/// Either there is no place where a program of the host could put a socket, or Landlock keeps it out of reach.
+fn datagrams_stay_inside(policy: &Policy, host: &Host) -> bool {
+    let landlock = !policy.waived.contains(&Clause::FilesystemLandlock) && host.landlock >= RESOLVE_UNIX;
+    landlock || !host.shows_more
 }
 
 fn check_network(policy: &Policy, receipt: &mut Receipt) -> Result<(), Refusal> {

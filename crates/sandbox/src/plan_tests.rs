@@ -25,6 +25,7 @@ fn host(uid: u32) -> Host {
         hide: vec!["/home/ann/.local/state/ringfence".into()],
         toolchains: Vec::new(),
         git_user: Some(GitUser { name: "Ann".into(), email: "ann@example.org".into() }),
+        shows_more: false,
         sockets: Vec::new(),
         cgroups: Hierarchy::V2 {
             base: "/sys/fs/cgroup".into(),

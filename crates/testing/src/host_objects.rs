@@ -37,6 +37,15 @@ impl Victim {
         Self::probe(identity, dir, &["unix-serve", path, token], "")
     }
 
+    /// A process that takes datagrams at a path, and makes a file `heard-TOKEN` in `dir` for the first right one.
+    ///
+    /// # Panics
+    /// If it can't be started.
+    #[must_use]
+    pub fn serve_unix_datagram(identity: Identity, dir: &Path, path: &str, token: &str) -> Self {
+        Self::probe(identity, dir, &["unix-hear", path, token], "")
+    }
+
     fn probe(identity: Identity, dir: &Path, args: &[&str], word: &str) -> Self {
         let mut command = Command::new(&Stage::get().probe);
         command.args(args).env("SECRET_WORD", word).current_dir(dir);

@@ -35,7 +35,6 @@ pub use identity::{Identity, USER_ID};
 pub use leftovers::Leftovers;
 pub use outcome::{Denial, Outcome};
 pub use processes::{Process, processes_with_marker};
-pub use ringfence_linux::landlock_abi;
 pub use running::Running;
 pub use scene::Scene;
 pub use stage::Stage;

@@ -68,6 +68,7 @@ pub(crate) fn rows() -> Vec<Row> {
         .collect();
     rows.extend(loopback());
     rows.extend(unix());
+    rows.extend(laters());
     rows.push(other_network());
     rows
 }
@@ -138,7 +139,6 @@ fn unix() -> Vec<Row> {
             std::fs::rename(scene.path("ws/socket"), scene.path("ws/moved")).expect("rename the socket");
             scene.symlink("moved", "ws/socket");
         }),
-        unix_later().not_a_boundary(|_| ringfence_testing::landlock_abi() < 9),
         attempt("unix-abstract", "connects to an abstract socket of the host")
             .set_up(|scene| {
                 Greeter::abstract_name(&scene.token, &scene.token);
@@ -169,35 +169,30 @@ fn served(name: &str, what: &str, then: fn(&Scene)) -> Row {
         .twin(Twin::Host)
 }
 
-/// A server that starts while the command runs.
-fn unix_later() -> Row {
-    let script = |scene: &Scene| {
-        let probe = Stage::get().probe.display();
-        format!(
-            "touch started; until test -S socket; do sleep 0.01; done; {probe} unix socket {}",
-            scene.token
-        )
+/// A host program makes a socket in the workspace once the command runs; `attack` is tried when it is there.
+fn later(name: &'static str, what: &'static str, serve: Serve, attack: fn(&Scene) -> String) -> Row {
+    let script = move |scene: &Scene| {
+        format!("touch started; until test -S socket; do sleep 0.01; done; {}", attack(scene))
     };
-    let serve = |scene: &Scene| {
+    let serve = move |scene: &Scene| {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
         while !scene.path("ws/started").exists() {
             assert!(std::time::Instant::now() < deadline, "the command did not start");
             std::thread::sleep(std::time::Duration::from_millis(2));
         }
         let path = scene.path("ws/socket").to_string_lossy().into_owned();
-        Victim::serve_unix(scene.identity, &scene.workspace(), &path, &scene.token)
+        serve(scene.identity, &scene.workspace(), &path, &scene.token)
     };
     drill(
-        "unix-later",
-        "connects to a unix socket that the host makes in the workspace during the run",
+        name,
+        what,
         move |identity| {
             let scene = Scene::new(identity);
             let test = Test::in_scene(&scene).profile("moderate").with_probe();
-            let running = test.args(["--timeout", "20s"]).spawn(["bash", "-c", &script(&scene)]);
+            let running = test.args(["--timeout", "60s"]).spawn(["bash", "-c", &script(&scene)]);
             let _server = serve(&scene);
             let outcome = running.wait();
-            // Held, or never seen at all until the time was up.
-            let held = outcome.output.contains("held:") || outcome.exit == 124;
+            let held = outcome.output.contains("held:") && outcome.exit != 124;
             if held && !outcome.output.contains("escaped:") { Ok(()) } else { Err(outcome.describe()) }
         },
         move |identity| {
@@ -211,6 +206,50 @@ fn unix_later() -> Row {
             if text.contains("escaped:") { Ok(()) } else { Err(text) }
         },
     )
+}
+
+type Serve = fn(Identity, &std::path::Path, &str, &str) -> Victim;
+
+fn laters() -> Vec<Row> {
+    let probe = |scene: &Scene| format!("{} unix socket {}", Stage::get().probe.display(), scene.token);
+    vec![
+        later(
+            "unix-later",
+            "connects to a unix socket that the host makes in the workspace during the run",
+            Victim::serve_unix,
+            probe,
+        ),
+        later(
+            "unix-later-absolute",
+            "connects to such a socket by its absolute path and through a symlink",
+            Victim::serve_unix,
+            |scene| {
+                let probe = Stage::get().probe.display();
+                let (place, token) = (scene.workspace(), &scene.token);
+                let place = place.display();
+                format!(
+                    "ln -s {place}/socket link; {probe} unix {place}/socket {token}; {probe} unix link {token}"
+                )
+            },
+        ),
+        later(
+            "unix-later-swap",
+            "swaps the address for such a socket's while a connect to a socket of the sandbox's own is looked at",
+            Victim::serve_unix,
+            |scene| python(include_str!("swap.py"), &scene.token),
+        ),
+        later(
+            "unix-later-datagram",
+            "sends a datagram to a socket that the host makes in the workspace during the run",
+            Victim::serve_unix_datagram,
+            |scene| python(include_str!("datagram.py"), &scene.token),
+        ),
+    ]
+}
+
+/// A script for `python3 -c`, with the token as its argument.
+fn python(script: &str, token: &str) -> String {
+    format!("python3 -c '{script}' {token}")
 }
 
 /// An address that is not loopback, in a network namespace made for this: `ringfence` runs inside it too.

@@ -18,6 +18,8 @@ const INET: u32 = libc::AF_INET as u32;
 const INET6: u32 = libc::AF_INET6 as u32;
 const NETLINK: u32 = libc::AF_NETLINK as u32;
 const TYPE_MASK: u32 = 0xf;
+const STREAM: u32 = libc::SOCK_STREAM as u32;
+const PACKETS: u32 = libc::SOCK_SEQPACKET as u32;
 const DATAGRAM: u32 = libc::SOCK_DGRAM as u32;
 /// Up to UDP (17) there are only protocols that the kernel has built in or refuses; beyond, SCTP, DCCP, L2TP
 /// and SMC would load modules. ICMPv6 and MPTCP are the two in ordinary use (ping; Go's listeners).
@@ -43,7 +45,11 @@ const NEW_LISTENER: u32 = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER as u32;
 pub(super) fn emit(asm: &mut Assembler, rule: ArgRule, pass: Label, fail: Label) -> Label {
     match rule {
         ArgRule::Namespaces => none_set(asm, 0, NEW_NAMESPACES, pass, fail),
-        ArgRule::Socket => {
+        ArgRule::Socket | ArgRule::SocketNoDatagram => {
+            let unix = match rule {
+                ArgRule::SocketNoDatagram => connected(asm, pass, fail),
+                _ => pass,
+            };
             asm.equal(MPTCP, pass, fail);
             let next = asm.here();
             asm.equal(ICMPV6, pass, next);
@@ -60,10 +66,14 @@ pub(super) fn emit(asm: &mut Assembler, rule: ArgRule, pass: Label, fail: Label)
             let next = asm.here();
             asm.equal(INET, kind, next);
             let next = asm.here();
-            asm.equal(UNIX, pass, next);
+            asm.equal(UNIX, unix, next);
             asm.load_arg(0)
         }
         ArgRule::SocketPair => equals(asm, 0, UNIX, pass, fail),
+        ArgRule::SocketPairNoDatagram => {
+            let unix = connected(asm, pass, fail);
+            equals(asm, 0, UNIX, unix, fail)
+        }
         ArgRule::Ioctl => none_of(asm, 1, &TERMINAL_REQUESTS, pass, fail),
         ArgRule::Personality => {
             asm.any_set(!PERSONALITY, fail, pass);
@@ -87,6 +97,15 @@ pub(super) fn emit(asm: &mut Assembler, rule: ArgRule, pass: Label, fail: Label)
         ArgRule::NodeArg2 => none_set(asm, 2, DEVICE | SETUID, pass, fail),
         ArgRule::Seccomp => none_set(asm, 1, NEW_LISTENER, pass, fail),
     }
+}
+
+/// The type in argument 1 is a stream or a packet stream. (A raw unix socket is a datagram one to the kernel.)
+fn connected(asm: &mut Assembler, pass: Label, fail: Label) -> Label {
+    asm.equal(PACKETS, pass, fail);
+    let next = asm.here();
+    asm.equal(STREAM, pass, next);
+    asm.and(TYPE_MASK);
+    asm.load_arg(1)
 }
 
 fn equals(asm: &mut Assembler, arg: u32, value: u32, pass: Label, fail: Label) -> Label {
@@ -119,8 +138,8 @@ pub(super) fn permits(rule: ArgRule, args: &[u64; 6]) -> bool {
     let makes_device = |mode: u32| matches!(mode & libc::S_IFMT, libc::S_IFCHR | libc::S_IFBLK);
     match rule {
         ArgRule::Namespaces => word(0) & NEW_NAMESPACES == 0,
-        ArgRule::Socket => match int(0) {
-            libc::AF_UNIX => true,
+        ArgRule::Socket | ArgRule::SocketNoDatagram => match int(0) {
+            libc::AF_UNIX => rule == ArgRule::Socket || matches!(word(1) & TYPE_MASK, STREAM | PACKETS),
             libc::AF_NETLINK => int(2) == libc::NETLINK_ROUTE,
             libc::AF_INET | libc::AF_INET6 => {
                 let kind = word(1) & TYPE_MASK;
@@ -129,6 +148,9 @@ pub(super) fn permits(rule: ArgRule, args: &[u64; 6]) -> bool {
             _ => false,
         },
         ArgRule::SocketPair => int(0) == libc::AF_UNIX,
+        ArgRule::SocketPairNoDatagram => {
+            int(0) == libc::AF_UNIX && matches!(word(1) & TYPE_MASK, STREAM | PACKETS)
+        }
         ArgRule::Ioctl => !TERMINAL_REQUESTS.contains(&word(1)),
         ArgRule::Personality => word(0) == ASK_PERSONALITY || word(0) | PERSONALITY == PERSONALITY,
         ArgRule::Prctl => word(0) != PR_SET_MM && word(0) != PR_SCHED_CORE,

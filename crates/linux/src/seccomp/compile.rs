@@ -111,7 +111,7 @@ fn runs(arch: Arch, rules: &Rules, changes: &Changes) -> Vec<Run> {
         None | Some(Verdict::NoSys) => Action::NoSys,
         Some(Verdict::Allow) => Action::Allow,
         Some(Verdict::Closed) => Action::Closed,
-        Some(Verdict::Args(rule)) => Action::Args(rule),
+        Some(Verdict::Args(rule)) => Action::Args(rules.rule(rule)),
     });
     changes.apply(arch, &mut actions);
     let x32 = rules.compat && arch == Arch::X86_64;

@@ -131,7 +131,10 @@ fn the_default_programs_obey_the_table() {
     let mut random = Random(1);
     for arch in [Arch::X86_64, Arch::Aarch64] {
         for closed in [ClosedAction::Notify, ClosedAction::Errno] {
-            assert_program_obeys(arch, &Rules { closed, ..Rules::default() }, &mut random, 40);
+            for no_unix_datagrams in [false, true] {
+                let rules = Rules { closed, no_unix_datagrams, ..Rules::default() };
+                assert_program_obeys(arch, &rules, &mut random, 40);
+            }
         }
     }
 }
@@ -159,6 +162,7 @@ fn random_changes_are_obeyed() {
             deny: random.names().into_iter().map(str::to_owned).collect(),
             compat: arch == Arch::X86_64 && random.below(3) == 0,
             closed: random.pick(&[ClosedAction::Notify, ClosedAction::Errno]),
+            no_unix_datagrams: random.below(2) == 0,
             notify_also: random.names(),
         };
         assert_program_obeys(arch, &rules, &mut random, 1 + round % 2);
@@ -253,6 +257,24 @@ fn what_the_issue_names_comes_out_as_it_says() {
     assert_eq!(run(Arch::X86_64.audit(), u32::MAX), enosys, "syscall(-1) probes for support");
     assert_eq!(run(Arch::X86_64.audit(), X32_BIT), eperm);
     assert_eq!(run(Arch::I386.audit(), 3), eperm);
+}
+
+#[test]
+fn unix_datagrams_can_be_closed() {
+    let rules = Rules { closed: ClosedAction::Errno, no_unix_datagrams: true, ..Rules::default() };
+    let program = compile(Arch::X86_64, &rules).unwrap();
+    let open = |name: &str, family: u64, kind: u64| {
+        let nr = entry(name).and_then(|entry| entry.x86_64).unwrap();
+        let result = emulate::run(&program, Arch::X86_64.audit(), nr, &[family, kind, 0, 0, 0, 0]);
+        result.value == libc::SECCOMP_RET_ALLOW
+    };
+    for name in ["socket", "socketpair"] {
+        // Stream and packets, with and without flags; datagrams, and raw, which the kernel makes datagrams of.
+        let kinds = [1, 0x80001, 5, 0x80805, 2, 0x80002, 3, 0x803];
+        let unix = kinds.map(|kind| open(name, 1, kind));
+        assert_eq!(unix, [true, true, true, true, false, false, false, false], "{name}");
+    }
+    assert!(open("socket", 2, 2), "UDP stays");
 }
 
 #[test]

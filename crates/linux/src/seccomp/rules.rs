@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::args;
-use super::table::{Arch, Entry, Verdict, X32_BIT, X32_FIRST, entry_of};
+use super::table::{Arch, ArgRule, Entry, Verdict, X32_BIT, X32_FIRST, entry_of};
 
 /// Changes to the table's verdicts. `deny` wins over `allow`; an allowed name loses its argument rule too.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +14,9 @@ pub struct Rules {
     /// Opens i386 and x32 entry on x86_64, under the same verdicts.
     pub compat: bool,
     pub closed: ClosedAction,
+    /// Closes unix sockets that send without `connect`: where a listener carries out every `connect`, those would
+    /// get past it.
+    pub no_unix_datagrams: bool,
     /// Calls that go to the listener where they would be allowed: tracing.
     pub notify_also: Vec<&'static str>,
 }
@@ -59,12 +62,21 @@ impl Rules {
         }
     }
 
+    /// The table's rule, or the tighter one that is asked for.
+    pub(super) fn rule(&self, rule: ArgRule) -> ArgRule {
+        match rule {
+            ArgRule::Socket if self.no_unix_datagrams => ArgRule::SocketNoDatagram,
+            ArgRule::SocketPair if self.no_unix_datagrams => ArgRule::SocketPairNoDatagram,
+            rule => rule,
+        }
+    }
+
     fn decide_entry(&self, entry: &Entry, args: &[u64; 6]) -> Decision {
         let allowed = match entry.verdict {
             _ if self.deny.contains(entry.name) => return Decision::Closed,
             _ if self.allow.contains(entry.name) => true,
             Verdict::Allow => true,
-            Verdict::Args(rule) => args::permits(rule, args),
+            Verdict::Args(rule) => args::permits(self.rule(rule), args),
             Verdict::Closed => false,
             Verdict::NoSys => return Decision::NoSys,
         };

@@ -63,6 +63,9 @@ pub enum ArgRule {
     Socket,
     /// unix only.
     SocketPair,
+    /// The same two without unix datagrams, which can be sent to any path with no `connect` before.
+    SocketNoDatagram,
+    SocketPairNoDatagram,
     /// Argument 1 is no request that feeds, captures or reprograms a terminal.
     Ioctl,
     /// Argument 0 is 0xffffffff (ask) or has only `PER_LINUX32` and `ADDR_NO_RANDOMIZE` set.

@@ -75,7 +75,14 @@ fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<(Comma
         false => None,
     };
     if let Some(network) = network {
-        steps.run("enter the network namespace", "", || enter_network(network.wait()?.as_fd()))?;
+        let network = steps.run("enter the network namespace", "", || {
+            let network = network.wait()?;
+            enter_network(network.namespace.as_fd()).map(|()| network)
+        })?;
+        let message = FromGuard::Network.encode();
+        steps.run("report the network", "", || {
+            send_with_fds(control.as_fd(), &message, &[network.sockets.as_fd()])
+        })?;
     }
     steps.run("set the hostname", "", || set_hostname(&plan.hostname))?;
     enter_cgroup(control, &steps)?;

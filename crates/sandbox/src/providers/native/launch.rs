@@ -54,7 +54,7 @@ fn cgroup_refusal(error: &CgroupError) -> Refusal {
 /// The first process of a sandbox; gone, and everything in its pid namespace with it, when this is dropped.
 #[derive(Debug)]
 pub(super) struct Root {
-    pid: i32,
+    pub(super) pid: i32,
     pub(super) pidfd: OwnedFd,
     waited: bool,
 }
@@ -101,7 +101,7 @@ fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Resu
     let started = Instant::now();
     let hierarchy = plan.cgroups.clone();
     let git = protection.git_directories();
-    let rules = syscalls::rules(&request.policy.policy, &git, request.trace);
+    let rules = syscalls::rules(&request.policy.policy, &plan, &git, request.trace);
     let filter = if plan.seccomp { Some(syscalls::filter(&rules)?) } else { None };
     let (files, pipes) = stdio::prepare(request.stream)?;
     let (control, far_control) = steps.run("make a control channel", "", control_pair)?;

@@ -1,6 +1,7 @@
 //! The native provider: our own code on the kernel's mechanisms, with nothing installed.
 
 mod child;
+mod connect;
 mod faults;
 mod identity;
 mod launch;

@@ -14,6 +14,7 @@ use rustix::fs::{SeekFrom, seek};
 use rustix::termios::isatty;
 
 use super::child::{DISK_FULL, TMP_FULL};
+use super::connect::Connects;
 use super::launch::{Root, failed_inside};
 use super::relay::Relay;
 use super::stdio::Pipes;
@@ -120,6 +121,7 @@ struct Loop<'a> {
     watched: Watched<'a>,
     seen: Ended,
     listener: Option<Listener>,
+    connects: Connects<'a>,
     relay: Option<Relay>,
     /// The file that the command reads, where it is not the caller's own descriptor.
     stdin: Option<OwnedFd>,
@@ -133,6 +135,7 @@ pub(super) fn supervise(watched: Watched<'_>) -> Result<Ended, Refusal> {
     let deadline = watched.plan.limits.wall_time.map(|limit| watched.started + limit);
     let watch_terminal = watched.request.stream == Stream::Inherit && isatty(rustix::stdio::stdin());
     let mut watch = Loop {
+        connects: Connects::new(watched.plan, watched.root.pid),
         watched,
         seen: Ended::default(),
         listener: None,
@@ -172,6 +175,9 @@ impl Loop<'_> {
                 }
             }
         }
+        if let Some(listener) = &self.listener {
+            self.connects.look(listener);
+        }
         self.check_time();
         Ok(())
     }
@@ -205,6 +211,8 @@ impl Loop<'_> {
             sources.push(Source::Hangup);
             polled.push(PollFd::from_borrowed_fd(terminal, PollFlags::empty()));
         }
+        // Behind all that have a name: they are looked at after every turn.
+        polled.extend(self.connects.polled());
         match poll(&mut polled, self.patience().as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(Refusal::step("wait for the sandbox", "", &error.into())),
@@ -214,8 +222,9 @@ impl Loop<'_> {
     }
 
     fn patience(&self) -> Option<Timespec> {
-        let next = [self.deadline, self.asked.map(|(at, _)| at)].into_iter().flatten().min()?;
-        let left = next.saturating_duration_since(Instant::now());
+        let next = [self.deadline, self.asked.map(|(at, _)| at)].into_iter().flatten().min();
+        let left = next.map(|next| next.saturating_duration_since(Instant::now()));
+        let left = [left, self.connects.patience()].into_iter().flatten().min()?;
         Some(Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) })
     }
 
@@ -245,6 +254,11 @@ impl Loop<'_> {
             return Ok(());
         }
         match FromGuard::decode(&message.bytes) {
+            Some(FromGuard::Network) => {
+                if let Some(sockets) = message.fds.into_iter().next() {
+                    self.connects.know(sockets);
+                }
+            }
             Some(FromGuard::Ready) => {
                 let mut fds = message.fds.into_iter();
                 if self.watched.plan.seccomp {
@@ -292,7 +306,8 @@ impl Loop<'_> {
         let trace = self.watched.request.trace.then_some(self.watched.plan);
         let Watched { rules, git, .. } = &self.watched;
         if let Some(listener) = &self.listener
-            && syscalls::answer(listener, rules, git, trace, &mut self.seen.denials).is_err()
+            && syscalls::answer(listener, rules, git, trace, &mut self.connects, &mut self.seen.denials)
+                .is_err()
         {
             // Nobody listens any more: from here on closed calls fail by themselves.
             self.listener = None;

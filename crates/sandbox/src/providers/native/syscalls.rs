@@ -14,6 +14,7 @@ use ringfence_linux::seccomp::{
 use ringfence_policy::{Blocked, Policy};
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 
+use super::connect::Connects;
 use super::trace::TRACED;
 use crate::denial::{Denial, DenialKind, Denials};
 use crate::plan::Plan;
@@ -29,17 +30,23 @@ const ON_A_PROCESS: &[&str] =
 /// How git replaces a config; looked at where one is pinned.
 const RENAMES: &[&str] = &["rename", "renameat", "renameat2"];
 
-pub(super) fn rules(policy: &Policy, git: &[GitDirectory], trace: bool) -> Rules {
+/// Always looked at: it is carried out here.
+const CONNECT: &str = "connect";
+
+pub(super) fn rules(policy: &Policy, plan: &Plan, git: &[GitDirectory], trace: bool) -> Rules {
+    let mut notify_also = match (trace, git.is_empty()) {
+        (true, _) => TRACED.to_vec(),
+        (false, true) => Vec::new(),
+        (false, false) => RENAMES.to_vec(),
+    };
+    notify_also.push(CONNECT);
     Rules {
         allow: policy.syscalls.allow.clone(),
         deny: policy.syscalls.deny.clone(),
         compat: policy.syscalls.compat,
         closed: ClosedAction::Notify,
-        notify_also: match (trace, git.is_empty()) {
-            (true, _) => TRACED.to_vec(),
-            (false, true) => Vec::new(),
-            (false, false) => RENAMES.to_vec(),
-        },
+        no_unix_datagrams: !plan.unix_datagrams,
+        notify_also,
     }
 }
 
@@ -62,12 +69,16 @@ pub(super) fn answer(
     rules: &Rules,
     git: &[GitDirectory],
     trace: Option<&Plan>,
+    connects: &mut Connects<'_>,
     denials: &mut Denials,
 ) -> io::Result<()> {
     let Some(call) = listener.recv()? else { return Ok(()) };
     let arch = Arch::from_audit(call.arch);
     let name = arch.and_then(|arch| name_of(arch, call.nr));
     if rules.decide(Arch::NATIVE, call.arch, call.nr, &call.args) == Decision::Trace {
+        if name == Some(CONNECT) {
+            return connects.carry(listener, &call, denials);
+        }
         if let (Some(plan), Some(name)) = (trace, name) {
             super::trace::note(&call, name, plan, denials);
         }

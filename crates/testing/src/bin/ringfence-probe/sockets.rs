@@ -18,6 +18,7 @@ pub(crate) fn attempt(name: &str, args: &[String]) -> Option<Attempted> {
         "udp" => udp(args),
         "unix" => unix(args),
         "unix-serve" => unix_serve(args),
+        "unix-hear" => unix_hear(args),
         "abstract" => abstract_name(args),
         "scan-abstract" => scan_abstract(args),
         "only-loopback" => only_loopback(),
@@ -84,6 +85,20 @@ fn unix_serve(args: &[String]) -> Attempted {
         let _ = stream?.write_all(word(args, 1)?.as_bytes());
     }
     held("nobody came")
+}
+
+/// `unix-hear PATH TOKEN`: make a file when the token comes as a datagram; for the host's side of an attempt.
+fn unix_hear(args: &[String]) -> Attempted {
+    let token = word(args, 1)?;
+    let socket = std::os::unix::net::UnixDatagram::bind(word(args, 0)?)?;
+    println!("ready");
+    let mut text = [0; 256];
+    loop {
+        let length = socket.recv(&mut text)?;
+        if &text[..length] == token.as_bytes() {
+            std::fs::write(format!("heard-{token}"), "")?;
+        }
+    }
 }
 
 /// `abstract NAME TOKEN`

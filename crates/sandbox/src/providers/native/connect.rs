@@ -1,0 +1,370 @@
+//! `connect`, carried out by the owner. A path leads to a socket of the host as easily as to one of the sandbox's own,
+//! and before Landlock ABI 9 no other wall is there: a unix socket is connected to only if it was made inside.
+//!
+//! Invariant: the call itself never goes on. Its descriptor and address could be others by then; here both are copies,
+//! looked at and used as they are. So is what the denials say of it exact.
+
+use std::fs::File;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ringfence_linux::seccomp::{Listener, Notification};
+use ringfence_linux::{UnixSockets, as_user, borrow_fd, connect_bytes};
+use ringfence_policy::Blocked;
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags, fcntl_getfl, fcntl_setfl, open,
+    openat2, statx,
+};
+use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, socket_domain, socket_error, socket_timeout};
+use rustix::net::{AddressFamily, SocketType};
+
+use crate::denial::{Denial, DenialKind, Denials};
+use crate::plan::{MappedIds, Mount, Plan};
+
+/// `struct sockaddr_storage`.
+const LONGEST_ADDRESS: u64 = 128;
+const FAMILY: usize = 2;
+/// How often a full queue is tried again, and how often it is seen that a waiting caller is gone.
+const TRIES: usize = 100;
+const AGAIN: Duration = Duration::from_millis(5);
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A call that can't be answered yet.
+struct Waiting {
+    id: u64,
+    socket: OwnedFd,
+    /// A unix socket whose server's queue is full; others are told by the kernel.
+    full: Option<Target>,
+    /// The socket's own limit for this.
+    until: Option<Instant>,
+}
+
+/// Where a connection goes to.
+enum Target {
+    /// The address, as given.
+    Given(Vec<u8>),
+    /// A socket in the filesystem, held.
+    Held(OwnedFd),
+}
+
+/// The owner's side of every `connect`.
+pub(super) struct Connects<'a> {
+    plan: &'a Plan,
+    /// guard, outside.
+    root: i32,
+    sockets: Option<UnixSockets>,
+    /// Mounts that nobody but the sandbox makes sockets on; looked up when first needed.
+    private: Option<Vec<u64>>,
+    waiting: Vec<Waiting>,
+}
+
+impl<'a> Connects<'a> {
+    pub(super) fn new(plan: &'a Plan, root: i32) -> Self {
+        Self { plan, root, sockets: None, private: None, waiting: Vec::new() }
+    }
+
+    /// The sandbox's network namespace can be asked for its sockets from now on.
+    pub(super) fn know(&mut self, sockets: OwnedFd) {
+        self.sockets = Some(UnixSockets::from(sockets));
+    }
+
+    /// Carry out one call, or keep it until it can be answered.
+    pub(super) fn carry(
+        &mut self,
+        listener: &Listener,
+        call: &Notification,
+        denials: &mut Denials,
+    ) -> std::io::Result<()> {
+        match self.attempt(listener, call, denials) {
+            Ok(Some(waiting)) => {
+                self.waiting.push(waiting);
+                Ok(())
+            }
+            Ok(None) => listener.return_value(call.id, 0),
+            Err(errno) => listener.deny(call.id, errno.raw_os_error()),
+        }
+    }
+
+    fn attempt(
+        &mut self,
+        listener: &Listener,
+        call: &Notification,
+        denials: &mut Denials,
+    ) -> Result<Option<Waiting>, Errno> {
+        let socket = borrow_fd(call.pid, call.args[0] as i32).map_err(|error| errno(&error))?;
+        let family = socket_domain(&socket)?;
+        let address = read_address(call)?;
+        if !listener.is_alive(call.id) {
+            // Whatever was read may be another process's. Nobody waits for this answer.
+            return Err(Errno::INTR);
+        }
+        let target = match family {
+            AddressFamily::UNIX => self.unix_target(call, address, denials)?,
+            _ => Target::Given(address),
+        };
+        let connected = self.connect(&socket, &target);
+        if let (Target::Given(address), Err(error)) = (&target, connected) {
+            note(&socket, family, address, error, denials);
+        }
+        match connected {
+            Ok(()) => Ok(None),
+            Err(error) if !blocks(&socket)? => Err(error),
+            // Only a socket that has just been told to connect; one that is connecting already says ALREADY.
+            Err(Errno::INPROGRESS) => Ok(Some(waiting(call.id, socket, None))),
+            Err(Errno::AGAIN) if family == AddressFamily::UNIX => {
+                Ok(Some(waiting(call.id, socket, Some(target))))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Connect without waiting, as the sandbox's user.
+    fn connect(&self, socket: &OwnedFd, target: &Target) -> Result<(), Errno> {
+        let address = match target {
+            Target::Given(address) => address.clone(),
+            Target::Held(file) => unix_address(&format!("/proc/self/fd/{}", file.as_raw_fd())),
+        };
+        let flags = fcntl_getfl(socket)?;
+        let waits = !flags.contains(OFlags::NONBLOCK);
+        if waits {
+            fcntl_setfl(socket, flags | OFlags::NONBLOCK)?;
+        }
+        let connected = self.as_inside(|| connect_bytes(socket.as_fd(), &address));
+        if waits {
+            fcntl_setfl(socket, flags)?;
+        }
+        connected?.map_err(|error| errno(&error))
+    }
+
+    /// The sandbox's user is who a server sees at the other end, and whose right it is to search and to write.
+    fn as_inside<T>(&self, action: impl FnOnce() -> T) -> Result<T, Errno> {
+        match self.plan.ids.mapped {
+            Some(MappedIds { outside, .. }) => {
+                as_user(outside, outside, action).map_err(|error| errno(&error))
+            }
+            None => Ok(action()),
+        }
+    }
+
+    fn unix_target(
+        &mut self,
+        call: &Notification,
+        address: Vec<u8>,
+        denials: &mut Denials,
+    ) -> Result<Target, Errno> {
+        let path = match address.get(FAMILY..) {
+            _ if family_of(&address) != Some(AddressFamily::UNIX) => return Ok(Target::Given(address)),
+            None | Some([]) => return Ok(Target::Given(address)),
+            // Names belong to the network namespace; Landlock would not hold for what the owner does itself.
+            Some([0, ..]) if self.plan.own_network => return Ok(Target::Given(address)),
+            Some([0, ..]) => return Err(Errno::CONNREFUSED),
+            Some(path) => path.split(|byte| *byte == 0).next().unwrap_or_default(),
+        };
+        let path = Path::new(std::ffi::OsStr::from_bytes(path));
+        let file = self.find(call.pid, path)?;
+        let facts = statx(&file, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID)?;
+        if FileType::from_raw_mode(facts.stx_mode.into()) != FileType::Socket {
+            return Err(Errno::CONNREFUSED);
+        }
+        if self.on_private_mount(facts.stx_mnt_id) || bound_at(self.sockets.as_ref(), self.root, &facts) {
+            return Ok(Target::Held(file));
+        }
+        // One that nobody listens on, left from an earlier run, is not worth a word.
+        if bound_at(UnixSockets::here().ok().as_ref(), self.root, &facts) {
+            let blocked = Blocked::HostSocket { path: path.to_path_buf() };
+            denials.add(Denial::new(DenialKind::File, &blocked));
+        }
+        Err(Errno::CONNREFUSED)
+    }
+
+    /// What the caller means by a path. Nothing leads out of its root.
+    fn find(&self, tid: u32, path: &Path) -> Result<OwnedFd, Errno> {
+        let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = open(format!("/proc/{tid}/root"), directory, Mode::empty())?;
+        let whole = match path.is_absolute() {
+            true => path.to_path_buf(),
+            // As it is called in there; a directory that was removed has no such name and nothing in it.
+            false => {
+                std::fs::read_link(format!("/proc/{tid}/cwd")).map_err(|error| errno(&error))?.join(path)
+            }
+        };
+        let below: PathBuf = whole.components().filter(|part| part.as_os_str() != "/").collect();
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        self.as_inside(|| {
+            let find = || openat2(&root, &below, flags, Mode::empty(), resolve);
+            // The kernel asks to try again where `..` was followed while something on the machine was renamed.
+            let settled = |found: &Result<_, Errno>| !matches!(found, Err(Errno::AGAIN));
+            (0..TRIES).map(|_| find()).find(settled).unwrap_or(Err(Errno::ACCESS))
+        })?
+    }
+
+    /// Is this one of the mounts that the sandbox has to itself?
+    fn on_private_mount(&mut self, mount: u64) -> bool {
+        let root = self.root;
+        let plan = self.plan;
+        self.private.get_or_insert_with(|| private_mounts(plan, root)).contains(&mount)
+    }
+
+    /// What to wait for, beside what the loop waits for already.
+    pub(super) fn polled(&self) -> impl Iterator<Item = PollFd<'_>> {
+        let open = self.waiting.iter().filter(|waiting| waiting.full.is_none());
+        open.map(|waiting| PollFd::from_borrowed_fd(waiting.socket.as_fd(), PollFlags::OUT))
+    }
+
+    /// When to look at the waiting ones at the latest.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        let full = self.waiting.iter().any(|waiting| waiting.full.is_some());
+        if full { Some(AGAIN) } else { (!self.waiting.is_empty()).then_some(LOOK) }
+    }
+
+    /// Answer those that can be answered, and let go of those that nobody waits for any more.
+    pub(super) fn look(&mut self, listener: &Listener) {
+        for waiting in std::mem::take(&mut self.waiting) {
+            if !listener.is_alive(waiting.id) {
+                continue;
+            }
+            let late = waiting.until.is_some_and(|until| Instant::now() >= until);
+            let answer = match &waiting.full {
+                Some(target) => match self.connect(&waiting.socket, target) {
+                    Err(Errno::AGAIN) if !late => None,
+                    done => Some(done),
+                },
+                None => connected(&waiting.socket).or(late.then_some(Err(Errno::INPROGRESS))),
+            };
+            let _ = match answer {
+                None => {
+                    self.waiting.push(waiting);
+                    Ok(())
+                }
+                Some(Ok(())) => listener.return_value(waiting.id, 0),
+                Some(Err(error)) => listener.deny(waiting.id, error.raw_os_error()),
+            };
+        }
+    }
+}
+
+fn errno(error: &std::io::Error) -> Errno {
+    error.raw_os_error().map_or(Errno::ACCESS, Errno::from_raw_os_error)
+}
+
+fn blocks(socket: &OwnedFd) -> Result<bool, Errno> {
+    Ok(!fcntl_getfl(socket)?.contains(OFlags::NONBLOCK))
+}
+
+fn waiting(id: u64, socket: OwnedFd, full: Option<Target>) -> Waiting {
+    let limit = socket_timeout(&socket, Timeout::Send).ok().flatten();
+    Waiting { id, socket, full, until: limit.map(|limit| Instant::now() + limit) }
+}
+
+/// How a connection that was begun ended, once it has.
+fn connected(socket: &OwnedFd) -> Option<Result<(), Errno>> {
+    let mut polled = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::OUT)];
+    let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    match rustix::event::poll(&mut polled, Some(&now)) {
+        Ok(0) => None,
+        _ => Some(socket_error(socket).unwrap_or_else(Err)),
+    }
+}
+
+/// The address of the call, copied once.
+fn read_address(call: &Notification) -> Result<Vec<u8>, Errno> {
+    let length = call.args[2] as u32 as u64;
+    if length > LONGEST_ADDRESS {
+        return Err(Errno::INVAL);
+    }
+    let memory = File::open(format!("/proc/{}/mem", call.pid)).map_err(|error| errno(&error))?;
+    let mut address = vec![0; length as usize];
+    memory.read_exact_at(&mut address, call.args[1]).map_err(|_| Errno::FAULT)?;
+    Ok(address)
+}
+
+fn family_of(address: &[u8]) -> Option<AddressFamily> {
+    let bytes = address.get(..FAMILY)?;
+    Some(AddressFamily::from_raw(u16::from_ne_bytes([bytes[0], bytes[1]])))
+}
+
+fn unix_address(path: &str) -> Vec<u8> {
+    let mut bytes = AddressFamily::UNIX.as_raw().to_ne_bytes().to_vec();
+    bytes.extend(path.as_bytes());
+    bytes.push(0);
+    bytes
+}
+
+/// Private places of the plan that are their own mounts inside, by the ids of those mounts. Where something of the
+/// host's lies over one of them, that is what is there, so it does not count.
+fn private_mounts(plan: &Plan, root: i32) -> Vec<u64> {
+    let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(root) = open(format!("/proc/{root}/root"), directory, Mode::empty()) else { return Vec::new() };
+    let is_on_top = |at: usize| {
+        let target = plan.mounts[at].target();
+        plan.mounts[at + 1..].iter().all(|later| later.target() != target)
+    };
+    let places = plan.mounts.iter().enumerate().filter(|(at, mount)| {
+        matches!(mount, Mount::Private { .. } | Mount::Temporary { .. } | Mount::Overlay { .. })
+            && is_on_top(*at)
+    });
+    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS;
+    places
+        .filter_map(|(_, mount)| {
+            let below = mount.target().strip_prefix("/").ok()?;
+            let place = openat2(&root, below, directory, Mode::empty(), resolve).ok()?;
+            Some(statx(&place, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok()?.stx_mnt_id)
+        })
+        .collect()
+}
+
+/// Is a socket of that network namespace bound to this file?
+fn bound_at(sockets: Option<&UnixSockets>, process: i32, file: &Statx) -> bool {
+    // Some filesystems show other device numbers than they have.
+    let (Some(sockets), Some((major, minor))) = (sockets, device_of_mount(process, file.stx_mnt_id)) else {
+        return false;
+    };
+    sockets.bound_at(major, minor, file.stx_ino).unwrap_or(false)
+}
+
+/// The device number of the filesystem of a mount, as the kernel itself has it.
+fn device_of_mount(process: i32, mount: u64) -> Option<(u32, u32)> {
+    let table = std::fs::read_to_string(format!("/proc/{process}/mountinfo")).ok()?;
+    table.lines().find_map(|line| {
+        let mut fields = line.split(' ');
+        if fields.next()?.parse::<u64>().ok()? != mount {
+            return None;
+        }
+        let (major, minor) = fields.nth(1)?.split_once(':')?;
+        Some((major.parse().ok()?, minor.parse().ok()?))
+    })
+}
+
+/// A connection to the outside that the network namespace refused.
+fn note(socket: &OwnedFd, family: AddressFamily, address: &[u8], error: Errno, denials: &mut Denials) {
+    if !matches!(error, Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::ADDRNOTAVAIL) {
+        return;
+    }
+    let Some(to) = internet_address(family, address) else { return };
+    if to.ip().to_canonical().is_loopback() || to.ip().is_unspecified() {
+        return;
+    }
+    let stream = rustix::net::sockopt::socket_type(socket) == Ok(SocketType::STREAM);
+    let what = format!("connect to {to}{}", if stream { "" } else { " by UDP" });
+    denials.add(Denial::new(DenialKind::Network, &Blocked::Network { what }));
+}
+
+fn internet_address(family: AddressFamily, address: &[u8]) -> Option<SocketAddr> {
+    if family_of(address)? != family {
+        return None;
+    }
+    let port = u16::from_be_bytes(address.get(2..4)?.try_into().ok()?);
+    let ip = match family {
+        AddressFamily::INET => IpAddr::V4(Ipv4Addr::from(<[u8; 4]>::try_from(address.get(4..8)?).ok()?)),
+        AddressFamily::INET6 => IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(address.get(8..24)?).ok()?)),
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, port))
+}
