@@ -30,7 +30,7 @@ pub enum ClauseError {
 
 impl Clause {
     /// Every clause, in the order that receipts list them.
-    pub const ALL: [Clause; 28] = [
+    pub const ALL: [Clause; 30] = [
         Clause::FilesystemHost,
         Clause::FilesystemToolchains,
         Clause::FilesystemWorkspace,
@@ -59,6 +59,8 @@ impl Clause {
         Clause::LimitOpenFiles,
         Clause::LimitOutput,
         Clause::LimitWallTime,
+        Clause::LimitConnections,
+        Clause::LimitBandwidth,
     ];
 
     pub const fn as_str(self) -> &'static str {
@@ -91,6 +93,8 @@ impl Clause {
             Clause::LimitOpenFiles => "limits.open_files",
             Clause::LimitOutput => "limits.output",
             Clause::LimitWallTime => "limits.wall_time",
+            Clause::LimitConnections => "limits.connections",
+            Clause::LimitBandwidth => "limits.bandwidth",
         }
     }
 
@@ -105,6 +109,8 @@ impl Clause {
                 | Clause::LimitOpenFiles
                 | Clause::LimitOutput
                 | Clause::LimitWallTime
+                | Clause::LimitConnections
+                | Clause::LimitBandwidth
         )
     }
 
@@ -201,8 +207,8 @@ mod tests {
 
     #[test]
     fn errors() {
-        insta::assert_snapshot!(Clause::parse_waivable("identity").unwrap_err(), @"clause `identity` can't be waived, the other clauses stand on it; these can: filesystem.protected, filesystem.landlock, network, syscalls, limits.cpus, limits.memory, limits.processes, limits.disk, limits.open_files, limits.output, limits.wall_time");
+        insta::assert_snapshot!(Clause::parse_waivable("identity").unwrap_err(), @"clause `identity` can't be waived, the other clauses stand on it; these can: filesystem.protected, filesystem.landlock, network, syscalls, limits.cpus, limits.memory, limits.processes, limits.disk, limits.open_files, limits.output, limits.wall_time, limits.connections, limits.bandwidth");
         insta::assert_snapshot!("limits.memroy".parse::<Clause>().unwrap_err(), @"unknown clause `limits.memroy`, did you mean `limits.memory`?");
-        insta::assert_snapshot!("quux-and-so-on".parse::<Clause>().unwrap_err(), @"unknown clause `quux-and-so-on`, the clauses that can be waived are filesystem.protected, filesystem.landlock, network, syscalls, limits.cpus, limits.memory, limits.processes, limits.disk, limits.open_files, limits.output, limits.wall_time");
+        insta::assert_snapshot!("quux-and-so-on".parse::<Clause>().unwrap_err(), @"unknown clause `quux-and-so-on`, the clauses that can be waived are filesystem.protected, filesystem.landlock, network, syscalls, limits.cpus, limits.memory, limits.processes, limits.disk, limits.open_files, limits.output, limits.wall_time, limits.connections, limits.bandwidth");
     }
 }

@@ -5,7 +5,7 @@ use crate::model::Environment;
 impl Environment {
     /// Is this variable of the caller's passed?
     pub fn passes(&self, name: &str) -> bool {
-        self.pass.iter().any(|pattern| covers(pattern, name))
+        !self.withhold.contains(name) && self.pass.iter().any(|pattern| covers(pattern, name))
     }
 }
 

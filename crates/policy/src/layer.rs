@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bound::{Bound, Cpus};
 use crate::model::{Clause, HostFiles, NetworkMode, ProfileName, SyscallProfile, Workspace};
+use crate::network::{AddressRange, HostName, HostRule, HttpRule, SecretRule};
 use crate::units::{ByteSize, Span};
 
 /// A Ringfence policy as written in `ringfence.toml`, `config.toml` or a `--policy` file.
@@ -70,15 +71,34 @@ pub struct FilesystemLayer {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NetworkLayer {
-    /// `off`: loopback only. `allow`: the names in `allow`. `open`: everything but `deny`.
+    /// `off`: loopback only. `allow`: the hosts in `allow`. `open`: every public host but those in `deny`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<NetworkMode>,
-    /// Names that may be reached, with an optional port: "crates.io", "*.example.org:443".
+    /// Hosts that may be reached, on ports 80 and 443 or on the port written: "example.org", "*.example.org:443",
+    /// "192.0.2.10:22". Turns mode `off` into `allow`, unless this or a later layer says `off`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub allow: Vec<String>,
-    /// Names that may not be reached; wins over `allow`.
+    pub allow: Vec<HostRule>,
+    /// Hosts that may not be reached; wins over `allow` and over mode `open`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub deny: Vec<String>,
+    pub deny: Vec<HostRule>,
+    /// Private addresses that granted names may lead to, as ranges: "10.0.0.0/8".
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub private: Vec<AddressRange>,
+    /// Ports of your own loopback that may be reached, at 127.0.0.1 and ::1. Turns mode `off` into `allow` as well.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub local: Vec<u16>,
+    /// Names that TLS may be spoken to without a server name in it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub no_sni: Vec<HostName>,
+    /// Lists of hosts to name in `allow` and `deny`, as "@name".
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub groups: BTreeMap<String, Vec<HostRule>>,
+    /// Which requests a host takes. A host without a rule takes all; TLS to one with a rule is ended by egress.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub http: Vec<HttpRule>,
+    /// Secrets that stay outside, and the hosts they are used for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<SecretRule>,
 }
 
 /// How much the sandbox may use. Each is a value, or "none" for no limit.
@@ -104,6 +124,12 @@ pub struct LimitsLayer {
     pub output: Option<Bound<ByteSize>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_time: Option<Bound<Span>>,
+    /// Connections out at one time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<Bound<u32>>,
+    /// Bytes a second over the network, in each direction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<Bound<ByteSize>>,
 }
 
 /// Which system calls may be made.
@@ -144,6 +170,13 @@ pub struct IdentityLayer {
     pub user: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
+}
+
+impl NetworkLayer {
+    /// A layer that grants something means it: mode `off` below it becomes `allow`, unless it says a mode itself.
+    pub(crate) fn lifts(&self) -> bool {
+        self.mode.is_none() && !(self.allow.is_empty() && self.local.is_empty())
+    }
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

@@ -11,6 +11,7 @@ mod loosen;
 mod merge;
 mod model;
 mod nearest;
+mod network;
 mod origin;
 mod parse;
 mod profiles;
@@ -22,6 +23,7 @@ mod show;
 mod toolchains;
 mod units;
 mod validate;
+mod whole;
 
 pub use bound::{Bound, Cpus};
 pub use clause::ClauseError;
@@ -33,6 +35,11 @@ pub use merge::{MergeError, Merged, merge};
 pub use model::{
     Clause, Environment, Filesystem, HostFiles, Identity, Limits, Network, NetworkMode, Policy, ProfileName,
     SyscallProfile, Syscalls, Workspace,
+};
+pub use network::{
+    AddressClass, AddressRange, AddressRangeError, DEFAULT_PORTS, Granted, GrantedPorts, Host, HostError,
+    HostName, HostNameError, HostPattern, HostRule, HostRuleError, HttpRule, NetworkReason, NetworkRules,
+    SecretRule, SecretRuleError, SecretSource, address_class,
 };
 pub use origin::{Origin, Origins};
 pub use profiles::{ProfileError, profile};

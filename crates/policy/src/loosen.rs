@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use crate::bound::Bound;
 use crate::environment::covers;
-use crate::layer::Layer;
-use crate::merge::{MergeError, merge};
-use crate::model::{Policy, ProfileName, Workspace};
+use crate::layer::{Layer, NetworkLayer};
+use crate::merge::{MergeError, merge_part};
+use crate::model::{Network, NetworkMode, Policy, ProfileName, Workspace};
 use crate::origin::Origin;
 
 /// One clause that would give the sandbox more.
@@ -36,11 +36,11 @@ pub fn project_loosens(
     let Some((origin, layer)) = layers.get(project) else { return Ok(Vec::new()) };
     let others: Vec<_> =
         layers.iter().enumerate().filter(|(i, _)| *i != project).map(|(_, layer)| layer.clone()).collect();
-    let before = merge(base, &others)?;
+    let before = merge_part(base, &others)?;
     let mut found = loosens(&before.policy, layer);
     if !found.is_empty() {
         // A value that a later layer replaces anyway loosens nothing.
-        let after = merge(base, layers)?;
+        let after = merge_part(base, layers)?;
         found.retain(|loosening| after.origins.of(loosening.clause) == origin || loosening.is_item);
     }
     Ok(found)
@@ -59,13 +59,7 @@ pub fn loosens(before: &Policy, layer: &Layer) -> Vec<Loosening> {
     filesystem(before, layer, &mut found);
     limits(before, layer, &mut found);
 
-    let (old, new) = (&before.network, &layer.network);
-    if let Some(mode) = new.mode.filter(|mode| *mode > old.mode) {
-        found.change("network.mode", old.mode, mode);
-    }
-    for name in new.allow.iter().filter(|name| !old.allow.contains(name)) {
-        found.add("network.allow", name);
-    }
+    network(&before.network, &layer.network, &mut found);
 
     let (old, new) = (&before.syscalls, &layer.syscalls);
     for name in new.allow.iter().filter(|name| !old.allow.contains(*name)) {
@@ -116,6 +110,44 @@ fn filesystem(before: &Policy, layer: &Layer, found: &mut Found) {
     }
 }
 
+fn network(old: &Network, new: &NetworkLayer, found: &mut Found) {
+    if let Some(mode) = new.mode.filter(|mode| *mode > old.mode) {
+        found.change("network.mode", old.mode, mode);
+    }
+    let start = found.0.len();
+    for rule in new.allow.iter().filter(|rule| !old.covers(rule)) {
+        found.add("network.allow", rule);
+    }
+    for port in new.local.iter().filter(|port| !old.local.contains(port)) {
+        found.add("network.local", port);
+    }
+    if new.lifts() && old.mode == NetworkMode::Off && found.0.len() == start {
+        found.change("network.mode", old.mode, NetworkMode::Allow);
+    }
+    for range in new.private.iter().filter(|range| !old.private.iter().any(|known| known.covers(range))) {
+        found.add("network.private", range);
+    }
+    for name in new.no_sni.iter().filter(|name| !old.no_sni.contains(*name)) {
+        found.add("network.no_sni", name);
+    }
+    for (name, rules) in &new.groups {
+        let known = old.groups.get(name).map_or(&[][..], Vec::as_slice);
+        for rule in rules.iter().filter(|rule| !known.contains(rule)) {
+            found.add("network.groups", format!("@{name} {rule}"));
+        }
+    }
+    // The first rule of a host closes all that it does not name; another one opens what that one closed.
+    for rule in &new.http {
+        let mut known = old.http.iter().filter(|known| known.host == rule.host).peekable();
+        if known.peek().is_some() && !known.any(|known| known.covers(rule)) {
+            found.add("network.http", rule);
+        }
+    }
+    for secret in new.secrets.iter().filter(|secret| !old.secrets.contains(secret)) {
+        found.add("network.secrets", secret);
+    }
+}
+
 fn limits(before: &Policy, layer: &Layer, found: &mut Found) {
     let (old, new) = (&before.limits, &layer.limits);
     found.limit("limits.cpus", old.cpus, new.cpus.map(|bound| bound.map(|cpus| cpus.0)));
@@ -125,6 +157,8 @@ fn limits(before: &Policy, layer: &Layer, found: &mut Found) {
     found.limit("limits.open_files", old.open_files, new.open_files);
     found.limit("limits.output", old.output, new.output);
     found.limit("limits.wall_time", old.wall_time, new.wall_time);
+    found.limit("limits.connections", old.connections, new.connections);
+    found.limit("limits.bandwidth", old.bandwidth, new.bandwidth);
 }
 
 struct Found(Vec<Loosening>);
@@ -187,6 +221,12 @@ mod tests {
             mode = "open"
             allow = ["example.org"]
             deny = ["bad.example.org"]
+            private = ["10.0.0.0/8"]
+            local = [5432]
+            no_sni = ["example.org"]
+            groups = { work = ["example.org"] }
+            http = [{ host = "example.org", methods = ["GET"] }]
+            secrets = [{ name = "A", from = "cmd:id", hosts = ["example.org"] }]
             [limits]
             cpus = 64
             memory = "none"
@@ -222,10 +262,13 @@ mod tests {
             [network]
             mode = "off"
             deny = ["example.org"]
+            http = [{ host = "example.org", methods = ["GET"] }, { host = "example.org", paths = ["/"] }]
             [limits]
             cpus = 0.5
             memory = "1M"
             wall_time = "1s"
+            connections = 1
+            bandwidth = "1K"
             [syscalls]
             deny = ["socket"]
             compat = false
@@ -235,6 +278,60 @@ mod tests {
         for name in ProfileName::ALL {
             assert_eq!(named(name, text), Vec::<String>::new(), "{name}");
         }
+    }
+
+    fn after(user: &str, project: &str) -> Vec<String> {
+        let layer = |origin: &str, text: &str| (Origin::flag(origin), Layer::from_toml(text).unwrap());
+        let layers = [layer("user", user), layer("project", project)];
+        let found = project_loosens(ProfileName::Moderate, &layers, 1).unwrap();
+        found.iter().map(|l| format!("{}: {}", l.clause, l.detail)).collect()
+    }
+
+    #[test]
+    fn a_rule_that_another_covers_is_no_loosening() {
+        let user = "[network]\nallow = ['*.example.org', 'a.example:22', '@work']\ngroups = { work = ['b.example'] }\n\
+                    private = ['10.0.0.0/8']\nhttp = [{ host = 'c.example', methods = ['GET', 'PUT'], paths = ['/a'] }]";
+        for fine in [
+            "allow = ['api.example.org', '*.x.example.org:443']",
+            "allow = ['b.example:443', '@work']",
+            "private = ['10.1.0.0/16', '10.0.0.5']",
+            "http = [{ host = 'c.example', methods = ['GET'], paths = ['/a/b'] }]",
+            "http = [{ host = 'd.example', methods = ['GET'] }]",
+            "groups = { work = ['b.example'] }",
+            "mode = 'allow'",
+            "mode = 'off'",
+        ] {
+            assert_eq!(after(user, &format!("[network]\n{fine}")), Vec::<String>::new(), "{fine}");
+        }
+        for (more, named) in [
+            ("allow = ['example.org']", "network.allow: adds example.org"),
+            ("allow = ['a.example']", "network.allow: adds a.example"),
+            ("allow = ['@work', '@home']", "network.allow: adds @home"),
+            ("private = ['172.16.0.0/12']", "network.private: adds 172.16.0.0/12"),
+            ("http = [{ host = 'c.example', paths = ['/a'] }]", "network.http: adds c.example * /a"),
+            ("groups = { work = ['evil.example'] }", "network.groups: adds @work evil.example"),
+            ("groups = { home = ['b.example'] }", "network.groups: adds @home b.example"),
+            ("mode = 'open'", "network.mode: from allow to open"),
+        ] {
+            assert_eq!(after(user, &format!("[network]\n{more}")), [named]);
+        }
+    }
+
+    #[test]
+    fn a_rule_that_lifts_the_mode_is_a_loosening() {
+        let off = "[network]\nmode = 'off'\nallow = ['example.org']\nlocal = [80]";
+        for project in ["[network]\nallow = ['example.org']", "[network]\nlocal = [80]"] {
+            assert_eq!(after(off, project), ["network.mode: from off to allow"]);
+        }
+        assert!(after(off, "[network]\nmode = 'off'\nallow = ['example.org']").is_empty());
+    }
+
+    #[test]
+    fn open_has_every_name_and_public_address_already() {
+        let open = "[network]\nmode = 'open'";
+        assert!(after(open, "[network]\nallow = ['example.org:22', '192.0.2.1:22']").is_empty());
+        assert!(after(open, "[network]\nmode = 'allow'\nallow = ['example.org']").is_empty());
+        assert_eq!(after(open, "[network]\nallow = ['10.0.0.1:22']"), ["network.allow: adds 10.0.0.1:22"]);
     }
 
     #[test]

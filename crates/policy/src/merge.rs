@@ -4,13 +4,16 @@
 //! are united in order, so that a later layer adds to `deny` and `hide` and can't take away from them.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use crate::bound::Bound;
-use crate::layer::Layer;
-use crate::model::{Policy, ProfileName};
+use crate::layer::{Layer, NetworkLayer};
+use crate::model::{Network, NetworkMode, Policy, ProfileName};
+use crate::network::{SecretRule, SecretSource};
 use crate::origin::{Origin, Origins};
 use crate::profiles::profile;
+use crate::whole::check_whole;
 
 /// A policy and where each of its clauses came from.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +34,13 @@ pub struct MergeError {
 ///
 /// Layers made in code, by flags say, are checked here with the same rules as files.
 pub fn merge(base: ProfileName, layers: &[(Origin, Layer)]) -> Result<Merged, MergeError> {
+    let merged = merge_part(base, layers)?;
+    check_whole(&merged.policy, &merged.origins)?;
+    Ok(merged)
+}
+
+/// The same for some of the layers of a policy, where a rule of one may stand on a layer that is left out.
+pub(crate) fn merge_part(base: ProfileName, layers: &[(Origin, Layer)]) -> Result<Merged, MergeError> {
     let named = layers.iter().enumerate().rev().find_map(|(i, (_, layer))| Some((i, layer.profile?)));
     let mut policy = profile(named.map_or(base, |(_, name)| name));
     let mut origins = Origins::of_profile(policy.profile);
@@ -45,6 +55,7 @@ pub fn merge(base: ProfileName, layers: &[(Origin, Layer)]) -> Result<Merged, Me
         }
         apply(&mut policy, &mut origins, layer);
     }
+    policy.environment.withhold = withheld(&policy.network);
     Ok(Merged { policy, origins })
 }
 
@@ -66,9 +77,7 @@ fn apply(policy: &mut Policy, origins: &mut Origins, layer: &Layer) {
     unite_set(&mut to.unprotect, &from.unprotect, "filesystem.unprotect", origins);
 
     let (to, from) = (&mut policy.network, &layer.network);
-    set(&mut to.mode, from.mode, "network.mode", origins);
-    unite(&mut to.allow, &from.allow, "network.allow", origins);
-    unite(&mut to.deny, &from.deny, "network.deny", origins);
+    apply_network(to, from, origins);
 
     let (to, from) = (&mut policy.limits, &layer.limits);
     set_limit(&mut to.cpus, from.cpus.map(|b| b.map(|c| c.0)), "limits.cpus", origins);
@@ -78,6 +87,8 @@ fn apply(policy: &mut Policy, origins: &mut Origins, layer: &Layer) {
     set_limit(&mut to.open_files, from.open_files, "limits.open_files", origins);
     set_limit(&mut to.output, from.output, "limits.output", origins);
     set_limit(&mut to.wall_time, from.wall_time, "limits.wall_time", origins);
+    set_limit(&mut to.connections, from.connections, "limits.connections", origins);
+    set_limit(&mut to.bandwidth, from.bandwidth, "limits.bandwidth", origins);
 
     let (to, from) = (&mut policy.syscalls, &layer.syscalls);
     set(&mut to.profile, from.profile, "syscalls.profile", origins);
@@ -100,6 +111,16 @@ fn apply(policy: &mut Policy, origins: &mut Origins, layer: &Layer) {
     set(&mut to.hostname, from.hostname.clone(), "identity.hostname", origins);
 }
 
+/// The variables of secrets: what holds the placeholder inside, and what holds the value outside.
+fn withheld(network: &Network) -> BTreeSet<String> {
+    let source = |secret: &SecretRule| match &secret.from {
+        SecretSource::Env(name) => Some(name.clone()),
+        _ => None,
+    };
+    let names = |secret: &SecretRule| [Some(secret.name.clone()), source(secret)];
+    network.secrets.iter().flat_map(names).flatten().collect()
+}
+
 fn set<T>(to: &mut T, from: Option<T>, clause: &'static str, origins: &mut Origins) {
     if let Some(value) = from {
         *to = value;
@@ -111,11 +132,48 @@ fn set_limit<T>(to: &mut Option<T>, from: Option<Bound<T>>, clause: &'static str
     set(to, from.map(Bound::into_option), clause, origins);
 }
 
-fn unite(to: &mut Vec<String>, from: &[String], clause: &'static str, origins: &mut Origins) {
+fn apply_network(to: &mut Network, from: &NetworkLayer, origins: &mut Origins) {
+    let lifts = from.lifts() && to.mode == NetworkMode::Off;
+    set(&mut to.mode, from.mode.or(lifts.then_some(NetworkMode::Allow)), "network.mode", origins);
+    unite(&mut to.allow, &from.allow, "network.allow", origins);
+    unite(&mut to.deny, &from.deny, "network.deny", origins);
+    unite(&mut to.private, &from.private, "network.private", origins);
+    for port in &from.local {
+        if to.local.insert(*port) {
+            origins.item("network.local", &port.to_string());
+        }
+    }
+    for name in &from.no_sni {
+        if to.no_sni.insert(name.clone()) {
+            origins.item("network.no_sni", name.as_str());
+        }
+    }
+    for (name, rules) in &from.groups {
+        let group = to.groups.entry(name.clone()).or_default();
+        for rule in rules.iter().filter(|rule| !group.contains(rule)).cloned().collect::<Vec<_>>() {
+            origins.item("network.groups", &format!("@{name} {rule}"));
+            group.push(rule);
+        }
+    }
+    unite(&mut to.http, &from.http, "network.http", origins);
+    for secret in &from.secrets {
+        // One variable, one secret: the later layer's.
+        to.secrets.retain(|known| known.name != secret.name);
+        to.secrets.push(secret.clone());
+        origins.item("network.secrets", &secret.to_string());
+    }
+}
+
+fn unite<T: Clone + PartialEq + Display>(
+    to: &mut Vec<T>,
+    from: &[T],
+    clause: &'static str,
+    origins: &mut Origins,
+) {
     for item in from {
         if !to.contains(item) {
             to.push(item.clone());
-            origins.item(clause, item);
+            origins.item(clause, &item.to_string());
         }
     }
 }
@@ -204,6 +262,55 @@ mod tests {
         .unwrap();
         let asked: Vec<_> = Clause::ALL.into_iter().filter(|clause| merged.origins.asked(*clause)).collect();
         assert_eq!(asked, [Clause::Network, Clause::LimitMemory]);
+    }
+
+    #[test]
+    fn what_grants_turns_the_network_on_unless_off_is_said_there_or_later() {
+        let mode = |layers: &[&str]| {
+            let layers: Vec<_> =
+                layers.iter().map(|text| layer(text, &format!("[network]\n{text}"))).collect();
+            let merged = merge(ProfileName::Moderate, &layers).unwrap();
+            format!("{} {}", merged.policy.network.mode, merged.origins.of("network.mode"))
+        };
+        assert_eq!(mode(&["allow = ['a.example']"]), "allow allow = ['a.example']");
+        assert_eq!(mode(&["local = [80]"]), "allow local = [80]");
+        assert_eq!(mode(&["mode = 'off'", "local = [80]"]), "allow local = [80]");
+        assert_eq!(mode(&["local = [80]", "mode = 'off'"]), "off mode = 'off'");
+        assert_eq!(mode(&["mode = 'off'\nlocal = [80]"]), "off mode = 'off'\nlocal = [80]");
+        assert_eq!(mode(&["mode = 'open'", "allow = ['a.example']"]), "open mode = 'open'");
+        for quiet in [
+            "deny = ['a.example']",
+            "private = ['10.0.0.0/8']",
+            "no_sni = ['a.example']",
+            "groups = { a = ['a.example'] }",
+        ] {
+            assert_eq!(mode(&[quiet]), "off profile moderate");
+        }
+    }
+
+    #[test]
+    fn groups_unite_and_the_later_secret_of_a_name_wins() {
+        let layers = [
+            layer(
+                "one",
+                "[network]\nmode = 'open'\ngroups = { a = ['x.example', 'y.example'] }\nsecrets = [{ name = 'A', from = 'env:A', hosts = ['x.example'] }]",
+            ),
+            layer(
+                "two",
+                "[network]\ngroups = { a = ['y.example', 'z.example'] }\nsecrets = [{ name = 'A', from = 'store:A', hosts = ['x.example'] }]",
+            ),
+        ];
+        let merged = merge(ProfileName::Moderate, &layers).unwrap();
+        let rows: Vec<String> = merged
+            .rows()
+            .iter()
+            .filter(|row| ["network.groups", "network.secrets"].contains(&row.clause.as_str()))
+            .map(|row| format!("{} ({})", row.value, row.origin))
+            .collect();
+        assert_eq!(
+            rows,
+            ["@a x.example (one)", "@a y.example (one)", "@a z.example (two)", "A=store:A@x.example (two)"]
+        );
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::network::{AddressRange, HostName, HostRule, HttpRule, SecretRule};
 use crate::units::{ByteSize, Span};
 
 /// The named policies, from the tightest to the loosest.
@@ -88,8 +89,19 @@ pub enum Workspace {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Network {
     pub mode: NetworkMode,
-    pub allow: Vec<String>,
-    pub deny: Vec<String>,
+    pub allow: Vec<HostRule>,
+    /// Wins over `allow` and over mode `open`.
+    pub deny: Vec<HostRule>,
+    /// Private addresses that granted names may lead to.
+    pub private: Vec<AddressRange>,
+    /// Ports of the caller's own loopback.
+    pub local: BTreeSet<u16>,
+    /// Names that TLS may be spoken to without a server name.
+    pub no_sni: BTreeSet<HostName>,
+    /// Rules that go by one name, `@name`.
+    pub groups: BTreeMap<String, Vec<HostRule>>,
+    pub http: Vec<HttpRule>,
+    pub secrets: Vec<SecretRule>,
 }
 
 /// From the tightest to the loosest.
@@ -113,6 +125,10 @@ pub struct Limits {
     /// Bytes of captured output, each of stdout and stderr.
     pub output: Option<ByteSize>,
     pub wall_time: Option<Span>,
+    /// Connections out at one time.
+    pub connections: Option<u32>,
+    /// Bytes a second over the network, in each direction.
+    pub bandwidth: Option<ByteSize>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -136,6 +152,9 @@ pub struct Environment {
     pub set: BTreeMap<String, String>,
     /// Names taken from the caller's environment where they are set; a trailing `*` matches a prefix.
     pub pass: BTreeSet<String>,
+    /// Names that are never passed, since they belong to a secret that stays outside. Wins over `pass`.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub withhold: BTreeSet<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -179,4 +198,6 @@ pub enum Clause {
     LimitOpenFiles,
     LimitOutput,
     LimitWallTime,
+    LimitConnections,
+    LimitBandwidth,
 }

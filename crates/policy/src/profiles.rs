@@ -135,6 +135,8 @@ fn restrictive() -> Policy {
             open_files: Some(1024),
             output: Some(ByteSize::mib(1)),
             wall_time: Some(Span::from_secs(5 * 60)),
+            connections: None,
+            bandwidth: None,
         },
         syscalls: syscalls(),
         environment: environment(&[PASS_BASE]),
@@ -163,6 +165,8 @@ fn moderate() -> Policy {
             open_files: Some(4096),
             output: Some(ByteSize::mib(10)),
             wall_time: None,
+            connections: None,
+            bandwidth: None,
         },
         syscalls: syscalls(),
         environment: environment(&[PASS_BASE, PASS_TOOLCHAINS]),
@@ -186,6 +190,8 @@ fn permissive() -> Policy {
             open_files: None,
             output: Some(ByteSize::mib(100)),
             wall_time: None,
+            connections: None,
+            bandwidth: None,
         },
         syscalls: syscalls(),
         environment: environment(&[PASS_BASE, PASS_TOOLCHAINS]),
@@ -207,8 +213,22 @@ fn filesystem(host: HostFiles, toolchains: bool, workspace: Workspace, tmp: Byte
     }
 }
 
+fn network(mode: NetworkMode) -> Network {
+    Network {
+        mode,
+        allow: Vec::new(),
+        deny: Vec::new(),
+        private: Vec::new(),
+        local: BTreeSet::new(),
+        no_sni: BTreeSet::new(),
+        groups: BTreeMap::new(),
+        http: Vec::new(),
+        secrets: Vec::new(),
+    }
+}
+
 fn offline() -> Network {
-    Network { mode: NetworkMode::Off, allow: Vec::new(), deny: Vec::new() }
+    network(NetworkMode::Off)
 }
 
 fn syscalls() -> Syscalls {
@@ -222,7 +242,7 @@ fn syscalls() -> Syscalls {
 
 fn environment(pass: &[&[&str]]) -> Environment {
     let pass = pass.iter().flat_map(|names| names.iter()).map(|name| (*name).to_owned()).collect();
-    Environment { set: BTreeMap::new(), pass }
+    Environment { set: BTreeMap::new(), pass, withhold: BTreeSet::new() }
 }
 
 impl From<Workspace> for String {

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::bound::{Bound, Cpus};
 use crate::layer::Layer;
 use crate::model::Clause;
+use crate::network::{NetworkReason, network_layer, network_remedy};
 use crate::units::{ByteSize, Span, shown};
 
 /// What was blocked.
@@ -44,9 +45,14 @@ pub enum Blocked {
     Protected {
         name: String,
     },
-    /// A destination or an address family.
+    /// A connection, a lookup or a request.
     Network {
-        what: String,
+        /// The name or address as it was asked for.
+        host: String,
+        port: Option<u16>,
+        /// The program that asked, where it is known.
+        process: Option<String>,
+        reason: NetworkReason,
     },
     /// A limit that was reached, with its value as the policy prints it.
     Limit {
@@ -133,16 +139,7 @@ pub fn remedy(blocked: &Blocked) -> Remedy {
                 name = shown(name)
             ),
         },
-        Blocked::Network { what } => Remedy {
-            rule: Clause::Network.to_string(),
-            flag: Some("--waive network".to_owned()),
-            toml: list("", "waive", "network"),
-            sentence: format!(
-                "{} was blocked because the network is off; `--waive network` would give the command the host's own \
-                 network, with nothing filtered",
-                shown(what)
-            ),
-        },
+        Blocked::Network { host, port, reason, .. } => network_remedy(host, *port, reason),
         Blocked::Limit { clause, value } => limit(*clause, value),
     }
 }
@@ -156,7 +153,7 @@ pub fn rule_layer(blocked: &Blocked) -> Option<Layer> {
         Blocked::FileWrite { path } => layer.filesystem.write.push(path.clone()),
         Blocked::FileHidden { .. } | Blocked::HostSocket { .. } => return None,
         Blocked::Protected { name } => layer.filesystem.unprotect.push(name.clone()),
-        Blocked::Network { .. } => layer.waive.push(Clause::Network),
+        Blocked::Network { host, port, reason, .. } => return network_layer(host, *port, reason),
         Blocked::Limit { clause, value } => {
             let more = Larger::of(*clause, value)?;
             let limits = &mut layer.limits;
@@ -168,6 +165,8 @@ pub fn rule_layer(blocked: &Blocked) -> Option<Layer> {
                 (Clause::LimitOpenFiles, Larger::Count(n)) => limits.open_files = Some(Bound::At(n)),
                 (Clause::LimitOutput, Larger::Bytes(n)) => limits.output = Some(Bound::At(n)),
                 (Clause::LimitWallTime, Larger::Time(n)) => limits.wall_time = Some(Bound::At(n)),
+                (Clause::LimitConnections, Larger::Count(n)) => limits.connections = Some(Bound::At(n)),
+                (Clause::LimitBandwidth, Larger::Bytes(n)) => limits.bandwidth = Some(Bound::At(n)),
                 (Clause::FilesystemTmp, Larger::Bytes(n)) => layer.filesystem.tmp = Some(n),
                 _ => return None,
             }
@@ -194,6 +193,8 @@ fn limit(clause: Clause, value: &str) -> Remedy {
         Clause::LimitDisk => Some("--disk"),
         Clause::LimitOutput => Some("--output-limit"),
         Clause::LimitWallTime => Some("--timeout"),
+        Clause::LimitConnections => Some("--connections"),
+        Clause::LimitBandwidth => Some("--bandwidth"),
         _ => None,
     };
     let more = Larger::of(clause, value);
@@ -228,10 +229,14 @@ impl Larger {
                 let cpus = value.parse::<f64>().ok()?;
                 Larger::Cpus((cpus.is_finite() && cpus > 0.0).then_some(cpus * 2.0)?)
             }
-            Clause::LimitProcesses | Clause::LimitOpenFiles => {
+            Clause::LimitProcesses | Clause::LimitOpenFiles | Clause::LimitConnections => {
                 Larger::Count(value.parse::<u32>().ok()?.checked_mul(2)?)
             }
-            Clause::LimitMemory | Clause::LimitDisk | Clause::LimitOutput | Clause::FilesystemTmp => {
+            Clause::LimitMemory
+            | Clause::LimitDisk
+            | Clause::LimitOutput
+            | Clause::LimitBandwidth
+            | Clause::FilesystemTmp => {
                 Larger::Bytes(ByteSize(value.parse::<ByteSize>().ok()?.bytes().checked_mul(2)?))
             }
             Clause::LimitWallTime => {
@@ -267,7 +272,7 @@ fn printed(path: &Path) -> String {
 }
 
 /// A word as a POSIX shell takes it back.
-fn shell(word: &str) -> String {
+pub(crate) fn shell(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
@@ -281,6 +286,50 @@ mod tests {
     use super::*;
     use crate::{ProfileName, profile};
 
+    /// Every reason, and for some what depends on the host.
+    fn refusals() -> Vec<Blocked> {
+        let address = |text: &str| {
+            let address = text.parse().unwrap();
+            NetworkReason::Address { address, class: crate::address_class(address) }
+        };
+        let denied = NetworkReason::Denied { rule: "*.example.org of @trackers".into() };
+        let http = NetworkReason::Http { method: "POST".into(), path: "/admin".into() };
+        let bad = crate::HostName::parse("0x7f.1").unwrap_err().to_string();
+        let api = "api.example.org";
+        let rows = [
+            (api, Some(443), NetworkReason::Off),
+            (api, None, NetworkReason::NotGranted),
+            ("192.0.2.1", Some(22), NetworkReason::NotGranted),
+            ("2001:db8::1", Some(22), NetworkReason::NotGranted),
+            ("127.0.0.1", Some(5432), NetworkReason::NotGranted),
+            ("localhost", Some(5432), NetworkReason::NotGranted),
+            ("169.254.169.254", Some(80), NetworkReason::NotGranted),
+            (api, Some(443), denied),
+            (api, Some(22), NetworkReason::Port { granted: vec![80, 443] }),
+            (api, Some(443), address("10.0.0.5")),
+            (api, Some(443), address("fd00::5")),
+            (api, Some(443), address("64:ff9b::10.0.0.5")),
+            (api, Some(443), address("127.0.0.1")),
+            (api, Some(443), address("169.254.169.254")),
+            (api, Some(443), address("::")),
+            ("10.0.0.5", Some(443), address("10.0.0.5")),
+            (api, Some(443), NetworkReason::NoSni),
+            (api, Some(443), NetworkReason::Sni { found: "other.example\n".into() }),
+            (api, Some(80), NetworkReason::HostHeader { found: "other.example".into() }),
+            (api, Some(443), http),
+            ("0x7f.1", Some(80), NetworkReason::BadName { why: bad }),
+            (api, Some(53), NetworkReason::Udp),
+            (api, Some(443), NetworkReason::Connections { limit: 64 }),
+            (api, None, NetworkReason::Names { limit: 4096 }),
+            (api, Some(443), NetworkReason::NotHttp),
+            (api, None, NetworkReason::Unresolved),
+            (api, Some(443), NetworkReason::Certificate { why: "it has expired".into() }),
+            (api, Some(443), NetworkReason::EgressGone),
+        ];
+        rows.map(|(host, port, reason)| Blocked::Network { host: host.into(), port, process: None, reason })
+            .into()
+    }
+
     fn all() -> Vec<Blocked> {
         let mut all = vec![
             Blocked::Syscall { name: "ptrace".into() },
@@ -290,8 +339,8 @@ mod tests {
             Blocked::HostSocket { path: "/srv/db.sock".into() },
             Blocked::Secret { path: "/home/u/.netrc".into(), reason: "passwords by host name".into() },
             Blocked::Protected { name: ".git/hooks".into() },
-            Blocked::Network { what: "connect to 192.0.2.1:443".into() },
         ];
+        all.extend(refusals());
         let limits = [
             (Clause::LimitCpus, "1"),
             (Clause::LimitMemory, "1G"),
@@ -300,6 +349,8 @@ mod tests {
             (Clause::LimitOpenFiles, "1024"),
             (Clause::LimitOutput, "1M"),
             (Clause::LimitWallTime, "5m"),
+            (Clause::LimitConnections, "64"),
+            (Clause::LimitBandwidth, "1M"),
             (Clause::FilesystemTmp, "64M"),
         ];
         all.extend(limits.map(|(clause, value)| Blocked::Limit { clause, value: value.into() }));
@@ -324,7 +375,10 @@ mod tests {
             let layer = Layer::from_toml(&format!("{header}{} = {}", rule.key, rule.value)).unwrap();
             assert_eq!(Some(&layer), rule_layer(&blocked).as_ref());
             // What allows something is by definition a loosening.
-            assert_eq!(crate::loosens(&profile(ProfileName::Restrictive), &layer).len(), 1, "{blocked:?}");
+            let mut before = profile(ProfileName::Restrictive);
+            before.limits.connections = Some(1);
+            before.limits.bandwidth = Some(ByteSize(1));
+            assert_eq!(crate::loosens(&before, &layer).len(), 1, "{blocked:?}");
         }
     }
 

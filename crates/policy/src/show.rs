@@ -42,6 +42,16 @@ impl Merged {
         rows.one("network.mode", policy.network.mode);
         rows.list("network.allow", policy.network.allow.iter());
         rows.list("network.deny", policy.network.deny.iter());
+        rows.list("network.private", policy.network.private.iter());
+        rows.list("network.local", policy.network.local.iter());
+        rows.list("network.no_sni", policy.network.no_sni.iter());
+        let groups = policy.network.groups.iter();
+        let groups: Vec<String> = groups
+            .flat_map(|(name, rules)| rules.iter().map(move |rule| format!("@{name} {rule}")))
+            .collect();
+        rows.list("network.groups", groups.iter());
+        rows.list("network.http", policy.network.http.iter());
+        rows.list("network.secrets", policy.network.secrets.iter());
 
         let limits = &policy.limits;
         rows.limit("limits.cpus", limits.cpus);
@@ -51,6 +61,8 @@ impl Merged {
         rows.limit("limits.open_files", limits.open_files);
         rows.limit("limits.output", limits.output);
         rows.limit("limits.wall_time", limits.wall_time);
+        rows.limit("limits.connections", limits.connections);
+        rows.limit("limits.bandwidth", limits.bandwidth);
 
         rows.one("syscalls.profile", policy.syscalls.profile);
         rows.list("syscalls.allow", policy.syscalls.allow.iter());

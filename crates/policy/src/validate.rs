@@ -9,6 +9,7 @@ use crate::bound::Bound;
 use crate::layer::Layer;
 use crate::model::Workspace;
 use crate::nearest::nearest;
+use crate::network::{HostPattern, is_group_name};
 use crate::protected::protected;
 use crate::units::{ByteSize, shown};
 
@@ -29,7 +30,7 @@ impl LayerError {
         Self { key: key.into(), line: None, reason: reason.into() }
     }
 
-    fn value(key: &str, problem: impl std::fmt::Display) -> Self {
+    pub(crate) fn value(key: &str, problem: impl std::fmt::Display) -> Self {
         Self::new(key, format!("`{key}`: {problem}"))
     }
 }
@@ -45,9 +46,7 @@ impl Layer {
         }
         self.validate_filesystem()?;
         self.validate_limits()?;
-        for (key, names) in [("network.allow", &self.network.allow), ("network.deny", &self.network.deny)] {
-            names.iter().try_for_each(|name| destination(key, name))?;
-        }
+        self.validate_network()?;
         for (key, names) in [("syscalls.allow", &self.syscalls.allow), ("syscalls.deny", &self.syscalls.deny)]
         {
             names.iter().try_for_each(|name| syscall(key, name))?;
@@ -95,6 +94,45 @@ impl Layer {
         Ok(())
     }
 
+    fn validate_network(&self) -> Result<(), LayerError> {
+        let network = &self.network;
+        for rule in &network.allow {
+            rule.grantable().map_err(|problem| LayerError::value("network.allow", problem))?;
+        }
+        for (name, rules) in &network.groups {
+            let key = "network.groups";
+            if !is_group_name(name) {
+                let problem =
+                    format!("`{}` is not a group's name, use up to 64 of a-z, 0-9, - and _", shown(name));
+                return Err(LayerError::value(key, problem));
+            }
+            for rule in rules {
+                rule.grantable().map_err(|problem| LayerError::value(key, problem))?;
+                if matches!(rule.pattern, HostPattern::Group(_)) {
+                    let problem = format!("`{rule}` in `@{name}`: a group holds hosts, not other groups");
+                    return Err(LayerError::value(key, problem));
+                }
+            }
+        }
+        if network.local.contains(&0) {
+            return Err(LayerError::value("network.local", "0 is not a port, use a number from 1 to 65535"));
+        }
+        for rule in &network.http {
+            if let Some(problem) = rule.problem() {
+                return Err(LayerError::value("network.http", format!("{}: {problem}", rule.host)));
+            }
+        }
+        for (i, secret) in network.secrets.iter().enumerate() {
+            let key = "network.secrets";
+            secret.check().map_err(|problem| LayerError::value(key, problem))?;
+            if network.secrets[..i].iter().any(|known| known.name == secret.name) {
+                let problem = format!("`{}` is there twice, write one entry with all its hosts", secret.name);
+                return Err(LayerError::value(key, problem));
+            }
+        }
+        Ok(())
+    }
+
     fn validate_limits(&self) -> Result<(), LayerError> {
         let limits = &self.limits;
         if let Some(Bound::At(cpus)) = limits.cpus
@@ -108,6 +146,8 @@ impl Layer {
             ("limits.processes", limits.processes == Some(Bound::At(0))),
             ("limits.disk", limits.disk == Some(Bound::At(ByteSize(0)))),
             ("limits.open_files", limits.open_files == Some(Bound::At(0))),
+            ("limits.connections", limits.connections == Some(Bound::At(0))),
+            ("limits.bandwidth", limits.bandwidth == Some(Bound::At(ByteSize(0)))),
             ("limits.wall_time", matches!(limits.wall_time, Some(Bound::At(t)) if t.0.is_zero())),
         ];
         match zero.iter().find(|(_, is_zero)| *is_zero) {
@@ -164,18 +204,6 @@ fn syscall(key: &str, name: &str) -> Result<(), LayerError> {
     let fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
     if name.is_empty() || name.len() > 64 || !name.bytes().all(fine) {
         let problem = format!("`{}` is not a system call's name, write it like `ptrace`", shown(name));
-        return Err(LayerError::value(key, problem));
-    }
-    Ok(())
-}
-
-fn destination(key: &str, name: &str) -> Result<(), LayerError> {
-    let fine = |c: char| c.is_ascii_alphanumeric() || ".-_*:[]/".contains(c);
-    if name.is_empty() || name.len() > 260 || !name.chars().all(fine) {
-        let problem = format!(
-            "`{}` is not a destination, write it like `example.org` or `*.example.org:443`",
-            shown(name)
-        );
         return Err(LayerError::value(key, problem));
     }
     Ok(())

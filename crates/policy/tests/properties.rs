@@ -8,9 +8,10 @@ use proptest::collection::{btree_map, vec};
 use proptest::option::of;
 use proptest::prelude::*;
 use ringfence_policy::{
-    Bound, ByteSize, Clause, Cpus, EnvironmentLayer, FilesystemLayer, HostFiles, IdentityLayer, Layer,
-    LimitsLayer, NetworkLayer, NetworkMode, Origin, Policy, ProfileName, Span, SyscallProfile, SyscallsLayer,
-    Workspace, loosens, merge, profile, project_loosens, protected,
+    Bound, ByteSize, Clause, Cpus, EnvironmentLayer, FilesystemLayer, Host, HostFiles, HttpRule,
+    IdentityLayer, Layer, LimitsLayer, Merged, NetworkLayer, NetworkMode, NetworkRules, Origin, Policy,
+    ProfileName, SecretRule, Span, SyscallProfile, SyscallsLayer, Workspace, loosens, merge, profile,
+    project_loosens, protected,
 };
 
 fn pick<T: Clone + std::fmt::Debug + 'static>(values: &[T]) -> impl Strategy<Value = T> + use<T> {
@@ -72,16 +73,24 @@ fn limits() -> impl Strategy<Value = LimitsLayer> {
         bound(count()),
         bound(size()),
         bound((1u64..100_000_000).prop_map(Span::from_millis)),
+        bound(count()),
+        bound(size()),
     )
-        .prop_map(|(cpus, memory, processes, disk, open_files, output, wall_time)| LimitsLayer {
-            cpus,
-            memory,
-            processes,
-            disk,
-            open_files,
-            output,
-            wall_time,
-        })
+        .prop_map(
+            |(cpus, memory, processes, disk, open_files, output, wall_time, connections, bandwidth)| {
+                LimitsLayer {
+                    cpus,
+                    memory,
+                    processes,
+                    disk,
+                    open_files,
+                    output,
+                    wall_time,
+                    connections,
+                    bandwidth,
+                }
+            },
+        )
 }
 
 fn environment() -> impl Strategy<Value = EnvironmentLayer> {
@@ -91,16 +100,83 @@ fn environment() -> impl Strategy<Value = EnvironmentLayer> {
         .prop_map(|(set, pass)| EnvironmentLayer { set, pass })
 }
 
+/// Items of a list, read from their texts.
+fn some<T>(texts: &[&'static str]) -> impl Strategy<Value = Vec<T>> + use<T>
+where
+    T: std::str::FromStr<Err: std::fmt::Debug> + std::fmt::Debug,
+{
+    vec(pick(texts).prop_map(|text| text.parse().unwrap()), 0..3)
+}
+
+const RULES: [&str; 11] = [
+    "example.org",
+    "example.org:22",
+    "api.example.org",
+    "*.example.org",
+    "*.example.org:443",
+    "*.api.example.org:22",
+    "192.0.2.10:22",
+    "10.0.0.5:22",
+    "[2001:db8::1]",
+    "@work",
+    "@home",
+];
+
+fn network() -> impl Strategy<Value = NetworkLayer> {
+    let http = (
+        pick(&["example.org", "api.example.org"]),
+        vec(pick(&["GET", "POST"]), 0..2),
+        vec(pick(&["/", "/a", "/a/b"]), 0..2),
+    )
+        .prop_map(|(host, methods, paths)| HttpRule {
+            host: host.parse().unwrap(),
+            methods: methods.into_iter().map(str::to_owned).collect(),
+            paths: paths.into_iter().map(str::to_owned).collect(),
+        });
+    let secrets = [
+        "A=env:A@example.org",
+        "B=file:/x@api.example.org,*.example.org:443",
+        "C=cmd:id@example.org:22+body",
+    ];
+    let secrets =
+        prop_oneof![4 => Just(Vec::new()), 1 => some::<SecretRule>(&secrets)].prop_map(|mut secrets| {
+            secrets.dedup_by_key(|secret| secret.name.clone());
+            secrets.truncate(1);
+            secrets
+        });
+    let groups = btree_map(pick(&["work", "home"]).prop_map(str::to_owned), some(&RULES[..9]), 0..2);
+    (
+        of(pick(&[NetworkMode::Off, NetworkMode::Allow, NetworkMode::Open])),
+        some(&RULES),
+        some(&RULES),
+        some(&["10.0.0.0/8", "10.0.0.5", "fd00::/8", "100.64.0.0/10"]),
+        vec(pick(&[22u16, 80]), 0..2),
+        some(&["example.org", "api.example.org"]),
+        groups,
+        vec(http, 0..3),
+        secrets,
+    )
+        .prop_map(|(mode, allow, deny, private, local, no_sni, groups, http, secrets)| NetworkLayer {
+            mode,
+            allow,
+            deny,
+            private,
+            local,
+            no_sni,
+            groups,
+            http,
+            secrets,
+        })
+}
+
 fn layer() -> impl Strategy<Value = Layer> {
     let waivable: Vec<Clause> = Clause::ALL.into_iter().filter(|c| c.waivable()).collect();
     let calls = || vec(pick(&["ptrace", "socket", "bpf"]).prop_map(str::to_owned), 0..2);
-    let hosts = || vec(pick(&["example.org", "*.example.org:443"]).prop_map(str::to_owned), 0..2);
-    let modes = of(pick(&[NetworkMode::Off, NetworkMode::Allow, NetworkMode::Open]));
     (
         of(pick(&ProfileName::ALL)),
         vec(pick(&waivable), 0..2),
         filesystem(),
-        (modes, hosts(), hosts()).prop_map(|(mode, allow, deny)| NetworkLayer { mode, allow, deny }),
+        network(),
         limits(),
         (of(Just(SyscallProfile::Default)), calls(), calls(), of(any::<bool>()))
             .prop_map(|(profile, allow, deny, compat)| SyscallsLayer { profile, allow, deny, compat }),
@@ -115,7 +191,7 @@ fn layer() -> impl Strategy<Value = Layer> {
 
 /// A few random keys of a layer: most whole layers loosen something, and a property needs cases on both sides.
 fn small_layer() -> impl Strategy<Value = Layer> {
-    (layer(), vec(proptest::bool::weighted(0.1), 40)).prop_map(|(layer, keep)| {
+    (layer(), vec(proptest::bool::weighted(0.1), 60)).prop_map(|(layer, keep)| {
         let mut keep = keep.into_iter();
         let mut tree = serde_json::to_value(&layer).unwrap();
         let top = tree.as_object_mut().unwrap();
@@ -150,15 +226,7 @@ fn gives_no_more(after: &Policy, before: &Policy) -> Result<(), String> {
     checks.push(("hide", b.hide.iter().all(|p| a.hide.contains(p))));
     checks.push(("tmp", a.tmp <= b.tmp));
     checks.push(("unprotect", a.unprotect.is_subset(&b.unprotect)));
-    let (a, b) = (&after.network, &before.network);
-    let reach = |mode| match mode {
-        NetworkMode::Off => 0,
-        NetworkMode::Allow => 1,
-        NetworkMode::Open => 2,
-    };
-    checks.push(("network", reach(a.mode) <= reach(b.mode)));
-    checks.push(("network.allow", a.allow.iter().all(|n| b.allow.contains(n))));
-    checks.push(("network.deny", b.deny.iter().all(|n| a.deny.contains(n))));
+    checks.extend(reaches_no_more(after, before));
     let (a, b) = (&after.limits, &before.limits);
     checks.push(("cpus", lower(a.cpus, b.cpus)));
     checks.push(("memory", lower(a.memory, b.memory)));
@@ -167,6 +235,8 @@ fn gives_no_more(after: &Policy, before: &Policy) -> Result<(), String> {
     checks.push(("open_files", lower(a.open_files, b.open_files)));
     checks.push(("output", lower(a.output, b.output)));
     checks.push(("wall_time", lower(a.wall_time, b.wall_time)));
+    checks.push(("connections", lower(a.connections, b.connections)));
+    checks.push(("bandwidth", lower(a.bandwidth, b.bandwidth)));
     let (a, b) = (&after.syscalls, &before.syscalls);
     checks.push(("syscalls.allow", a.allow.is_subset(&b.allow)));
     checks.push(("syscalls.deny", b.deny.is_subset(&a.deny)));
@@ -180,6 +250,59 @@ fn gives_no_more(after: &Policy, before: &Policy) -> Result<(), String> {
         None => Ok(()),
         Some((what, _)) => Err((*what).to_owned()),
     }
+}
+
+/// The network part of `gives_no_more`: by what can be done, not by what is written.
+fn reaches_no_more(after: &Policy, before: &Policy) -> Vec<(&'static str, bool)> {
+    let (a, b) = (NetworkRules::new(&after.network), NetworkRules::new(&before.network));
+    let names = ["example.org", "api.example.org", "x.api.example.org", "other.example"];
+    let addresses =
+        ["192.0.2.10", "10.0.0.5", "10.0.0.6", "2001:db8::1", "127.0.0.1", "169.254.169.254", "100.64.0.1"];
+    let hosts: Vec<Host> = names.iter().chain(&addresses).map(|text| text.parse().unwrap()).collect();
+    let ports = [22, 80, 443, 6667];
+    let decides = hosts
+        .iter()
+        .all(|host| ports.iter().all(|port| a.decide(host, *port).is_err() || b.decide(host, *port).is_ok()));
+    let dials = hosts.iter().all(|host| {
+        addresses.iter().map(|text| text.parse().unwrap()).all(|address| {
+            let dials = |rules: &NetworkRules| {
+                ports.iter().any(|port| rules.decide(host, *port).is_ok())
+                    && rules.check_address(host, address).is_ok()
+            };
+            !dials(&a) || dials(&b)
+        })
+    });
+    let names = names.map(|name| name.parse().unwrap());
+    let requests = [("GET", "/"), ("POST", "/a"), ("GET", "/a/b"), ("PUT", "/c"), ("GET", "/a/../b")];
+    let asks = names.iter().all(|name| {
+        requests.iter().all(|(method, path)| {
+            a.http_allows(name, method, path).is_err() || b.http_allows(name, method, path).is_ok()
+        })
+    });
+    let sni = names.iter().all(|name| a.needs_sni(name) || !b.needs_sni(name));
+    let secrets = after.network.secrets.iter().all(|secret| before.network.secrets.contains(secret));
+    vec![
+        ("network.mode", after.network.mode <= before.network.mode),
+        ("network.allow", decides),
+        ("network.private", dials),
+        ("network.http", asks),
+        ("network.no_sni", sni),
+        ("network.secrets", secrets),
+        ("network.local", a.local().is_subset(b.local())),
+    ]
+}
+
+/// Groups that rules name are in a layer below, so that most layers merge; a secret for a host that no rule grants
+/// still does not.
+fn merged(base: ProfileName, layers: &[(Origin, Layer)]) -> Option<Merged> {
+    merge(base, &with_groups(layers)).ok()
+}
+
+fn with_groups(layers: &[(Origin, Layer)]) -> Vec<(Origin, Layer)> {
+    let groups = Layer::from_toml("[network.groups]\nwork = ['example.org']\nhome = []").unwrap();
+    let mut all = vec![(Origin::file("groups.toml", ""), groups)];
+    all.extend_from_slice(layers);
+    all
 }
 
 #[test]
@@ -238,16 +361,42 @@ proptest! {
     fn no_loosening_gives_no_more(base in pick(&ProfileName::ALL), user in layer(), project in small_layer(), flags in small_layer()) {
         let user = (Origin::file("config.toml", "user"), user);
         let project = (Origin::file("ringfence.toml", "project"), project);
-        let before = merge(base, std::slice::from_ref(&user)).unwrap();
-        let after = merge(base, &[user.clone(), project.clone()]).unwrap();
-        if loosens(&before.policy, &project.1).is_empty() {
+        if let Some(before) = merged(base, std::slice::from_ref(&user))
+            && let Some(after) = merged(base, &[user.clone(), project.clone()])
+            && loosens(&before.policy, &project.1).is_empty()
+        {
             prop_assert_eq!(gives_no_more(&after.policy, &before.policy), Ok(()));
         }
         let flags = (Origin::flag("flags"), flags);
-        let before = merge(base, &[user.clone(), flags.clone()]).unwrap();
-        let layers = [user, project, flags];
-        let after = merge(base, &layers).unwrap();
-        if project_loosens(base, &layers, 1).unwrap().is_empty() {
+        if let Some(before) = merged(base, &[user.clone(), flags.clone()])
+            && let Some(after) = merged(base, &[user.clone(), project.clone(), flags.clone()])
+            && project_loosens(base, &with_groups(&[user, project, flags]), 2).unwrap().is_empty()
+        {
+            prop_assert_eq!(gives_no_more(&after.policy, &before.policy), Ok(()));
+        }
+    }
+
+    /// The order of the profiles holds whatever layers are put on them.
+    #[test]
+    fn merging_keeps_the_order_of_the_profiles(mut user in layer(), mut flags in layer()) {
+        (user.profile, flags.profile) = (None, None);
+        let layers = [(Origin::file("a.toml", ""), user), (Origin::flag("--b"), flags)];
+        for pair in ProfileName::ALL.windows(2) {
+            if let (Some(tight), Some(loose)) = (merged(pair[0], &layers), merged(pair[1], &layers)) {
+                prop_assert_eq!(gives_no_more(&tight.policy, &loose.policy), Ok(()));
+            }
+        }
+    }
+
+    /// A layer that only closes can be put on anything.
+    #[test]
+    fn denying_gives_no_more(base in pick(&ProfileName::ALL), user in layer(), deny in network()) {
+        let user = (Origin::file("a.toml", ""), user);
+        let mut closing = Layer::default();
+        closing.network.deny = deny.deny;
+        if let Some(before) = merged(base, std::slice::from_ref(&user)) {
+            prop_assert!(loosens(&before.policy, &closing).is_empty());
+            let after = merged(base, &[user, (Origin::flag("--deny-host"), closing)]).unwrap();
             prop_assert_eq!(gives_no_more(&after.policy, &before.policy), Ok(()));
         }
     }
@@ -255,12 +404,12 @@ proptest! {
     #[test]
     fn merging_is_in_order_and_every_row_has_an_origin(base in pick(&ProfileName::ALL), a in layer(), b in layer()) {
         let layers = [(Origin::file("a.toml", ""), a), (Origin::flag("--b"), b)];
-        let merged = merge(base, &layers).unwrap();
-        let mut again = layers.to_vec();
+        let Some(merged) = merged(base, &layers) else { return Ok(()) };
+        let mut again = with_groups(&layers);
         again.extend_from_slice(&layers[1..]);
         prop_assert_eq!(&merge(base, &again).unwrap().policy, &merged.policy, "a layer twice is a layer once");
-        let known: BTreeMap<String, ()> = [format!("profile {}", merged.policy.profile), "a.toml".into(), "--b".into()]
-            .into_iter().map(|name| (name, ())).collect();
+        let known = [&format!("profile {}", merged.policy.profile), "groups.toml", "a.toml", "--b"];
+        let known: BTreeMap<String, ()> = known.into_iter().map(|name| (name.to_owned(), ())).collect();
         for row in merged.rows() {
             prop_assert!(known.contains_key(&row.origin), "{row:?}");
         }
