@@ -1,0 +1,209 @@
+//! What every front end calls once a connection's target is admitted: look at the client's first bytes while the target
+//! is dialled, then relay, hand over to the HTTP path, or refuse.
+//!
+//! What the client sends is held until it is judged. What the server sends flows at once, because in some protocols it
+//! speaks first; not so for hosts whose TLS ends here.
+
+mod judge;
+mod listen;
+mod outer;
+mod tls;
+mod turn_away;
+
+use std::io;
+
+use bytes::Bytes;
+use ringfence_policy::NetworkReason;
+use tokio::net::TcpStream;
+
+use crate::admission::Admission;
+use crate::relay::{Pump, Way, both, prepare, reset_on_close};
+use crate::sniff::Verdict;
+use crate::{http, terminate};
+use judge::judge_hello;
+use listen::{Heard, Listener};
+use outer::Outer;
+use tls::{Ended, broken, relay_tls};
+pub(crate) use turn_away::turn_away;
+
+/// Carry a connection to its end. `prefix`: what was read from the client already.
+pub(crate) async fn carry(client: TcpStream, prefix: Bytes, admission: Admission) {
+    let outer = Outer::start(&admission);
+    Carrier::new(client, admission).carry(prefix, outer).await;
+}
+
+/// The same where the front end had to dial first, to be able to say how that went.
+pub(crate) async fn carry_to(upstream: TcpStream, client: TcpStream, prefix: Bytes, admission: Admission) {
+    Carrier::new(client, admission).carry(prefix, Outer::Reached(upstream)).await;
+}
+
+struct Carrier {
+    client: TcpStream,
+    admission: Admission,
+    /// The host has secrets or HTTP rules: only TLS and HTTP pass, and end here.
+    terminates: bool,
+}
+
+impl Carrier {
+    fn new(client: TcpStream, admission: Admission) -> Self {
+        prepare(&client);
+        let rules = admission.gate().rules();
+        let terminates = admission.host().name().is_some_and(|name| rules.terminates(name));
+        Self { client, admission, terminates }
+    }
+
+    async fn carry(self, prefix: Bytes, mut outer: Outer) {
+        if self.admission.is_local() {
+            // Granted by port: there is no name to hold it to.
+            return self.relay_raw(outer, prefix).await;
+        }
+        let mut listener = Listener::new(prefix, self.terminates);
+        loop {
+            if outer.is_reached() && !self.terminates {
+                return match outer.reach(&self.admission).await {
+                    Ok(upstream) => self.carry_beside(upstream, listener).await,
+                    Err(_) => turn_away(&self.client),
+                };
+            }
+            match listener.listen(&self.client, outer.advance(&self.admission)).await {
+                Ok(Heard::Verdict(verdict)) => return self.settle(verdict, listener, outer).await,
+                Ok(Heard::Interrupted) if outer.has_failed() => listener.hurry(),
+                Ok(Heard::Interrupted) => {}
+                Ok(Heard::TooLate) => return self.too_late(),
+                Err(error) => return self.admission.fail(error),
+            }
+        }
+    }
+
+    /// The target is reached before the client has spoken: what it says flows while the client is listened to.
+    async fn carry_beside(self, upstream: TcpStream, mut listener: Listener) {
+        prepare(&upstream);
+        let mut inward = Box::pin(Pump::new(&upstream, &self.client, Way::In, &self.admission).run());
+        let mut ended = None;
+        let heard = loop {
+            let flow = async {
+                match ended {
+                    None => ended = Some((&mut inward).await),
+                    Some(_) => std::future::pending().await,
+                }
+            };
+            match listener.listen(&self.client, flow).await {
+                Ok(Heard::Interrupted) if matches!(ended, Some(Ok(()))) => {}
+                heard => break heard,
+            }
+        };
+        let error = match heard {
+            Ok(Heard::Verdict(Verdict::Raw)) => {
+                let (held, _) = listener.into_held();
+                let outward = async {
+                    let mut pump = Pump::new(&self.client, &upstream, Way::Out, &self.admission);
+                    pump.send(&held).await?;
+                    pump.run().await
+                };
+                let inward = async {
+                    match ended {
+                        None => inward.await,
+                        Some(ended) => ended,
+                    }
+                };
+                return self.finish(both(outward, inward, &self.client, &upstream).await);
+            }
+            Ok(Heard::Verdict(verdict)) if self.admission.counts().received() == 0 && ended.is_none() => {
+                drop(inward);
+                return self.settle(verdict, listener, Outer::Reached(upstream)).await;
+            }
+            Ok(Heard::Verdict(_)) => io::Error::other("the server spoke before its client hello or request"),
+            Ok(Heard::TooLate) => return self.too_late(),
+            Ok(Heard::Interrupted) => match ended {
+                Some(Err(error)) => error,
+                _ => io::ErrorKind::ConnectionAborted.into(),
+            },
+            Err(error) => error,
+        };
+        self.admission.fail(error);
+        reset_on_close(&upstream);
+        turn_away(&self.client);
+    }
+
+    /// The client's first words are understood.
+    async fn settle(mut self, verdict: Verdict, listener: Listener, outer: Outer) {
+        let (held, hello_length) = listener.into_held();
+        match verdict {
+            Verdict::Http => {
+                let upstream = outer.http_dialling(&self.admission);
+                http::serve(self.client, held, self.admission, upstream).await;
+            }
+            Verdict::Tls(hello) => match judge_hello(&self.admission, &hello) {
+                Err(reason) => self.refuse_tls(reason).await,
+                Ok(()) if self.terminates => {
+                    let upstream = outer.dialling(&self.admission);
+                    terminate::serve(self.client, held, self.admission, upstream).await;
+                }
+                Ok(()) => self.relay_tls(outer, held, hello_length).await,
+            },
+            Verdict::Broken(why) => self.refuse_tls(broken(why)).await,
+            Verdict::Raw | Verdict::More if self.terminates => {
+                self.admission.refuse(NetworkReason::NotHttp);
+                turn_away(&self.client);
+            }
+            Verdict::Raw | Verdict::More => self.relay_raw(outer, held).await,
+        }
+    }
+
+    async fn relay_raw(self, outer: Outer, held: Bytes) {
+        let Ok(upstream) = outer.reach(&self.admission).await else { return turn_away(&self.client) };
+        prepare(&upstream);
+        let outward = async {
+            let mut pump = Pump::new(&self.client, &upstream, Way::Out, &self.admission);
+            pump.send(&held).await?;
+            pump.run().await
+        };
+        let inward = Pump::new(&upstream, &self.client, Way::In, &self.admission).run();
+        self.finish(both(outward, inward, &self.client, &upstream).await);
+    }
+
+    async fn relay_tls(mut self, outer: Outer, held: Bytes, hello_length: usize) {
+        let upstream = match outer.reach(&self.admission).await {
+            Ok(upstream) => upstream,
+            Err(crate::dial::DialError::Refused(reason)) => {
+                return turn_away::send_alert(&mut self.client, &reason).await;
+            }
+            Err(_) => return turn_away(&self.client),
+        };
+        prepare(&upstream);
+        match relay_tls(&self.client, &upstream, &self.admission, &held, hello_length).await {
+            Ended::Done(done) => {
+                if done.is_err() {
+                    reset_on_close(&upstream);
+                    turn_away(&self.client);
+                }
+                self.finish(done);
+            }
+            Ended::Refused(reason) => {
+                reset_on_close(&upstream);
+                drop(upstream);
+                self.refuse_tls(reason).await;
+            }
+        }
+    }
+
+    async fn refuse_tls(&mut self, reason: NetworkReason) {
+        self.admission.refuse(reason.clone());
+        turn_away::send_alert(&mut self.client, &reason).await;
+    }
+
+    fn finish(&self, done: io::Result<()>) {
+        if let Err(error) = done {
+            self.admission.fail(error);
+        }
+    }
+
+    fn too_late(&self) {
+        self.admission.fail("the client did not say in time what it speaks");
+        turn_away(&self.client);
+    }
+}
+
+#[cfg(test)]
+#[path = "carry_tests.rs"]
+mod tests;

@@ -1,0 +1,138 @@
+//! The one place that decides, counts and records: every front end asks it, and nothing is dialled without it.
+//!
+//! `Gate::admit` gives an `Admission`. A refusal is recorded before the caller hears of it, so that a front end only has
+//! to say no in its own protocol.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ringfence_policy::{Host, NetworkReason, NetworkRules};
+
+use crate::admission::{Admission, Asked};
+use crate::event::{Event, Via};
+use crate::limits::{Bandwidth, Connections};
+use crate::outbox::Outbox;
+use crate::resolve::Resolver;
+use crate::terminate::Terminator;
+use crate::upstream::Proxies;
+
+/// Shared by everything in this process; a clone is another handle.
+#[derive(Clone)]
+pub(crate) struct Gate(Arc<Shared>);
+
+pub(crate) struct Shared {
+    pub(crate) rules: NetworkRules,
+    pub(crate) outbox: Outbox,
+    pub(crate) connections: Connections,
+    pub(crate) bandwidth: Bandwidth,
+    pub(crate) resolver: Resolver,
+    pub(crate) proxies: Proxies,
+    /// There if some host's TLS is terminated or some secret is to be swapped.
+    pub(crate) terminator: Option<Terminator>,
+    pub(crate) next_id: AtomicU64,
+    /// Tests dial their own loopback servers by name; there is no such thing outside tests.
+    #[cfg(test)]
+    pub(crate) stand_ins: std::collections::BTreeMap<String, SocketAddr>,
+}
+
+impl Gate {
+    pub(crate) fn new(shared: Shared) -> Self {
+        Self(Arc::new(shared))
+    }
+
+    pub(crate) fn rules(&self) -> &NetworkRules {
+        &self.0.rules
+    }
+
+    pub(crate) fn terminator(&self) -> Option<&Terminator> {
+        self.0.terminator.as_ref()
+    }
+
+    pub(crate) fn outbox(&self) -> &Outbox {
+        &self.0.outbox
+    }
+
+    pub(crate) fn bandwidth(&self) -> &Bandwidth {
+        &self.0.bandwidth
+    }
+
+    pub(crate) fn resolver(&self) -> &Resolver {
+        &self.0.resolver
+    }
+
+    pub(crate) fn proxies(&self) -> &Proxies {
+        &self.0.proxies
+    }
+
+    #[cfg(test)]
+    pub(crate) fn stand_in(&self, name: &str) -> Option<SocketAddr> {
+        self.0.stand_ins.get(name).copied()
+    }
+
+    /// May this connection be? An `Err` is recorded already.
+    pub(crate) fn admit(
+        &self,
+        host: &Host,
+        port: u16,
+        from: SocketAddr,
+        via: Via,
+    ) -> Result<Admission, NetworkReason> {
+        let host = self.meant(host, port);
+        let place = self.rules().decide(&host, port).and_then(|_| self.0.connections.take());
+        match place {
+            Ok(place) => {
+                let id = self.0.next_id.fetch_add(1, Ordering::Relaxed);
+                Ok(Admission::open(self.clone(), id, Asked { host, port, from, via }, place))
+            }
+            Err(reason) => {
+                self.refuse(&host.to_string(), Some(port), Some(from), reason.clone());
+                Err(reason)
+            }
+        }
+    }
+
+    /// `localhost` is a name for the caller's own loopback, where that port of it is granted.
+    fn meant(&self, host: &Host, port: u16) -> Host {
+        match host {
+            Host::Name(name) if name.is_localhost() && self.rules().local().contains(&port) => {
+                Host::from(Ipv4Addr::LOCALHOST)
+            }
+            host => host.clone(),
+        }
+    }
+
+    /// Record a refusal. `host` is what was asked for, as far as it could be read.
+    pub(crate) fn refuse(
+        &self,
+        host: &str,
+        port: Option<u16>,
+        from: Option<SocketAddr>,
+        reason: NetworkReason,
+    ) {
+        let reason = shorten_reason(reason);
+        self.0.outbox.push(Event::Denied { from, host: shorten(host), port, reason });
+    }
+}
+
+/// What a hostile program sends may be long; a packet to the owner is not.
+fn shorten(text: &str) -> String {
+    text.chars().take(300).collect()
+}
+
+fn shorten_reason(reason: NetworkReason) -> NetworkReason {
+    match reason {
+        NetworkReason::Sni { found } => NetworkReason::Sni { found: shorten(&found) },
+        NetworkReason::HostHeader { found } => NetworkReason::HostHeader { found: shorten(&found) },
+        NetworkReason::BadName { why } => NetworkReason::BadName { why: shorten(&why) },
+        NetworkReason::Certificate { why } => NetworkReason::Certificate { why: shorten(&why) },
+        NetworkReason::Http { method, path } => {
+            NetworkReason::Http { method: shorten(&method), path: shorten(&path) }
+        }
+        NetworkReason::Port { mut granted } => {
+            granted.truncate(100);
+            NetworkReason::Port { granted }
+        }
+        reason => reason,
+    }
+}

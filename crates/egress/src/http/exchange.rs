@@ -1,0 +1,274 @@
+//! One request and its answer: checked, written anew, sent, and the answer carried back.
+//!
+//! Every request of a connection is decided by itself, whatever came before it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::{Body as _, Incoming};
+use hyper::ext::ReasonPhrase;
+use hyper::header::{CONTENT_TYPE, HeaderValue, PROXY_AUTHORIZATION, TRANSFER_ENCODING};
+use hyper::http::{request, response};
+use hyper::upgrade::OnUpgrade;
+use hyper::{Method, Request, Response, StatusCode, Version};
+use ringfence_policy::{Host, HostName, NetworkReason};
+
+use super::answer::Answer;
+use super::authority::{Form, Named, named, set_target};
+use super::body::{Body, Timely, boxed, empty, rewrite};
+use super::headers::{self, METHOD_OVERRIDES, PATH_OVERRIDES};
+use super::sender::{SendError, Sender, chain};
+use super::upgrade;
+use super::watched::Finding;
+use crate::admission::Admission;
+use crate::swap::{Swap, Writing};
+
+/// An HTTP/1 client that stops in the middle of a body is waited for so long. HTTP/2 streams may rest: they cost little.
+const BODY: Duration = Duration::from_secs(120);
+
+/// What the requests of one client's connection to one host have in common.
+pub(crate) struct Exchange {
+    admission: Admission,
+    /// The host that requests must be for.
+    host: Host,
+    sender: Result<Sender, Answer>,
+    /// Only ever there when the sender speaks TLS.
+    swap: Option<Arc<Swap>>,
+    finding: Option<Finding>,
+}
+
+/// The connection is to be broken off without an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("the host closed the connection")]
+pub(crate) struct Abort;
+
+impl Exchange {
+    pub(crate) fn new(admission: Admission, sender: Sender) -> Self {
+        let host = admission.host().clone();
+        Self { admission, host, sender: Ok(sender), swap: None, finding: None }
+    }
+
+    /// Through TLS to a verified host: secrets may be swapped.
+    pub(crate) fn with_swap(self, swap: Option<Arc<Swap>>) -> Self {
+        Self { swap, ..self }
+    }
+
+    /// Every request gets this answer.
+    pub(crate) fn hopeless(admission: Admission, answer: Answer) -> Self {
+        let host = admission.host().clone();
+        Self { admission, host, sender: Err(answer), swap: None, finding: None }
+    }
+
+    /// The client calls the host so, though it was admitted as another: `localhost` is the caller's own loopback.
+    pub(crate) fn asked_as(self, host: Host) -> Self {
+        Self { host, ..self }
+    }
+
+    pub(crate) fn is_for(&self, host: &Host, port: u16) -> bool {
+        self.host == *host && self.admission.port() == port
+    }
+
+    /// What is found in the client's stream counts for every request.
+    pub(crate) fn with_finding(self, finding: Finding) -> Self {
+        Self { finding: Some(finding), ..self }
+    }
+
+    pub(crate) fn admission(&self) -> &Admission {
+        &self.admission
+    }
+
+    pub(crate) async fn answer(&self, mut request: Request<Incoming>) -> Result<Response<Body>, Abort> {
+        let version = request.version();
+        let on_upgrade = hyper::upgrade::on(&mut request);
+        match self.exchange(request, on_upgrade).await {
+            Ok(response) => Ok(response),
+            Err(SendError::Answer(answer)) => Ok(answer.response(version)),
+            Err(SendError::Closed) => Err(Abort),
+        }
+    }
+
+    async fn exchange(
+        &self,
+        request: Request<Incoming>,
+        on_upgrade: OnUpgrade,
+    ) -> Result<Response<Body>, SendError> {
+        let (mut parts, body) = request.into_parts();
+        let version = parts.version;
+        let sender = self.sender.as_ref().map_err(|answer| SendError::Answer(answer.clone()))?;
+        let authority = self.check(&parts, sender).map_err(SendError::Answer)?;
+        let asked = upgrade::wanted(&parts.method, version, &parts.headers, self.is_strict());
+        let method = parts.method.clone();
+        let body = self.prepare(&mut parts, body).await.map_err(SendError::Answer)?;
+        if let Some(protocol) = &asked {
+            upgrade::set(&mut parts.headers, protocol);
+        }
+        let request = Request::from_parts(parts, body);
+        let scheme = sender.scheme();
+        let write = |request: &mut Request<Body>, form: Form, authorization: Option<&str>| {
+            let http2 = form == Form::Pseudo;
+            *request.version_mut() = if http2 { Version::HTTP_2 } else { Version::HTTP_11 };
+            let (mut uri, mut headers) = (request.uri().clone(), std::mem::take(request.headers_mut()));
+            set_target(&mut uri, &mut headers, &authority, scheme, form)?;
+            if let Some(authorization) = authorization {
+                headers.insert(PROXY_AUTHORIZATION, HeaderValue::from_str(authorization)?);
+            }
+            if !http2 && !request.body().is_end_stream() && request.body().size_hint().exact().is_none() {
+                // hyper would leave the body of a GET out otherwise.
+                headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+            }
+            *request.uri_mut() = uri;
+            *request.headers_mut() = headers;
+            Ok(())
+        };
+        let mut response = sender.send(request, write).await?;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let on_host_upgrade = hyper::upgrade::on(&mut response);
+            return self.switch(asked, response, on_upgrade, on_host_upgrade).map_err(SendError::Answer);
+        }
+        self.pass_back(response, &method).await.map_err(SendError::Answer)
+    }
+
+    /// May this request be? The authority to send on.
+    fn check(&self, request: &request::Parts, sender: &Sender) -> Result<String, Answer> {
+        if let Some(why) = self.finding.as_ref().and_then(Finding::why) {
+            return Err(self.malformed(why));
+        }
+        if request.method == Method::CONNECT {
+            return Err(self.malformed("CONNECT asks for a tunnel, and this connection is one already"));
+        }
+        let authority = match named(request, sender.scheme(), &self.host, self.admission.port()) {
+            Named::This(authority) => authority,
+            Named::Other(found) => {
+                let found = found.chars().take(300).collect();
+                return Err(Answer::refuse(&self.admission, NetworkReason::HostHeader { found }));
+            }
+            Named::Malformed(why) => return Err(self.malformed(why)),
+        };
+        if let Some(name) = self.admission.host().name() {
+            self.check_rules(request, name).map_err(|reason| Answer::refuse(&self.admission, reason))?;
+        }
+        Ok(authority)
+    }
+
+    /// HTTP rules hold for what the server will make of the request, which some headers change.
+    fn check_rules(&self, request: &request::Parts, name: &HostName) -> Result<(), NetworkReason> {
+        let rules = self.admission.gate().rules();
+        let path = request.uri.path_and_query().map_or("/", |path| path.as_str());
+        let method = request.method.as_str();
+        let allows = |method: &str, path: &str| {
+            let short = |text: &str| text.chars().take(300).collect::<String>();
+            rules.http_allows(name, method, path).map_err(|reason| match reason {
+                NetworkReason::Http { method, path } => {
+                    NetworkReason::Http { method: short(&method), path: short(&path) }
+                }
+                other => other,
+            })
+        };
+        allows(method, path)?;
+        let said = |header| request.headers.get_all(header).into_iter().map(HeaderValue::as_bytes);
+        for other in METHOD_OVERRIDES.into_iter().flat_map(said) {
+            allows(&String::from_utf8_lossy(other).trim().to_ascii_uppercase(), path)?;
+        }
+        for other in PATH_OVERRIDES.into_iter().flat_map(said) {
+            allows(method, &String::from_utf8_lossy(other))?;
+        }
+        Ok(())
+    }
+
+    fn malformed(&self, why: &str) -> Answer {
+        if self.is_strict() {
+            self.admission.refuse(NetworkReason::NotHttp);
+        } else {
+            self.admission.fail(format!("malformed request: {why}"));
+        }
+        Answer::malformed(why)
+    }
+
+    /// Has the host secrets or HTTP rules?
+    fn is_strict(&self) -> bool {
+        let rules = self.admission.gate().rules();
+        self.admission.host().name().is_some_and(|name| rules.terminates(name))
+    }
+
+    /// The request as it goes on: without what was for this connection only, and with the secrets.
+    async fn prepare(&self, parts: &mut request::Parts, body: Incoming) -> Result<Body, Answer> {
+        headers::strip_connection(&mut parts.headers);
+        headers::strip_expectation(&mut parts.headers);
+        let mut body = match parts.version {
+            Version::HTTP_2 => boxed(body),
+            _ => boxed(Timely::new(body, BODY)),
+        };
+        if let Some(swap) = &self.swap {
+            headers::ask_for_plain(&mut parts.headers);
+            swap.fill_headers(&mut parts.headers);
+            let kind =
+                parts.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+            if let Some(stream) = swap.fill_body(Writing::of(kind)) {
+                body =
+                    rewrite(body, stream, None).await.map_err(|_| self.malformed("its body breaks off"))?;
+            }
+        }
+        headers::set_length(&mut parts.headers, &body.size_hint(), body.is_end_stream());
+        Ok(body)
+    }
+
+    async fn pass_back(
+        &self,
+        response: Response<Incoming>,
+        method: &Method,
+    ) -> Result<Response<Body>, Answer> {
+        let (mut parts, body) = response.into_parts();
+        let is_plain = headers::is_plain(&parts.headers);
+        headers::strip_connection(&mut parts.headers);
+        clean(&mut parts);
+        let mut body = boxed(body);
+        let no_body = *method == Method::HEAD || body.is_end_stream();
+        if let Some(swap) = &self.swap {
+            swap.mask_headers(&mut parts.headers);
+            if !no_body && !is_plain {
+                return Err(self.broken("it sent a compressed answer though it was asked not to, and a secret in it could not be masked"));
+            }
+            let masked = rewrite(body, swap.mask_body(), Some(swap.clone())).await;
+            body =
+                masked.map_err(|error| self.broken(&format!("its answer broke off ({})", chain(&*error))))?;
+        }
+        // The answer to HEAD, and a 304, have the length of a body that is not sent.
+        if *method != Method::HEAD && parts.status != StatusCode::NOT_MODIFIED {
+            headers::set_length(&mut parts.headers, &body.size_hint(), body.is_end_stream());
+        }
+        Ok(Response::from_parts(parts, body))
+    }
+
+    /// Both agreed: what follows is no HTTP any more.
+    fn switch(
+        &self,
+        asked: Option<String>,
+        response: Response<Incoming>,
+        client: OnUpgrade,
+        host: OnUpgrade,
+    ) -> Result<Response<Body>, Answer> {
+        let (mut parts, _) = response.into_parts();
+        let Some(protocol) = asked.filter(|protocol| upgrade::agreed(&parts.headers, protocol)) else {
+            return Err(self.broken("it switched to a protocol that was not asked for"));
+        };
+        headers::strip_connection(&mut parts.headers);
+        clean(&mut parts);
+        if let Some(swap) = &self.swap {
+            swap.mask_headers(&mut parts.headers);
+        }
+        upgrade::set(&mut parts.headers, &protocol);
+        tokio::spawn(upgrade::carry(client, host, self.swap.clone(), self.admission.clone()));
+        Ok(Response::from_parts(parts, empty()))
+    }
+
+    fn broken(&self, why: &str) -> Answer {
+        self.admission.fail(why);
+        Answer::failed(&self.admission, why)
+    }
+}
+
+/// What hyper remembers of the host's answer and would write to the client.
+fn clean(parts: &mut response::Parts) {
+    parts.version = Version::HTTP_11;
+    parts.extensions.remove::<ReasonPhrase>();
+}

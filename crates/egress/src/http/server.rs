@@ -1,0 +1,64 @@
+//! The client's side: hyper as a server, with bounds on what a client may send and how long it may take.
+
+use std::future::Future;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::body::Body;
+use super::exchange::Abort;
+use super::sender::Protocol;
+
+/// For a whole head, from the end of the request before; so it is also how long a connection may rest.
+const HEAD: Duration = Duration::from_secs(60);
+const LARGEST_HEAD: usize = 64 << 10;
+const MOST_HEADERS: usize = 128;
+/// HTTP/2 requests at one time.
+const MOST_STREAMS: u32 = 128;
+/// A silent HTTP/2 client is asked for a sign of life.
+const PING: Duration = Duration::from_secs(60);
+const PONG: Duration = Duration::from_secs(20);
+
+/// Answer a client's requests until it or the answers end the connection.
+pub(crate) async fn serve<S, A, F>(client: S, protocol: Protocol, answer: A) -> Result<(), hyper::Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    A: Fn(Request<Incoming>) -> F,
+    F: Future<Output = Result<Response<Body>, Abort>> + Send + 'static,
+{
+    let client = TokioIo::new(client);
+    match protocol {
+        Protocol::Http1 => {
+            http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD)
+                .max_header_size(LARGEST_HEAD)
+                .max_headers(MOST_HEADERS)
+                // Some simple clients close their side behind the request.
+                .half_close(true)
+                .preserve_header_case(true)
+                .auto_date_header(false)
+                .serve_connection(client, service_fn(answer))
+                .with_upgrades()
+                .await
+        }
+        Protocol::Http2 => {
+            http2::Builder::new(TokioExecutor::new())
+                .timer(TokioTimer::new())
+                .max_header_list_size(LARGEST_HEAD as u32)
+                .max_concurrent_streams(MOST_STREAMS)
+                .initial_stream_window_size(1 << 20)
+                .initial_connection_window_size(4 << 20)
+                .keep_alive_interval(PING)
+                .keep_alive_timeout(PONG)
+                .auto_date_header(false)
+                .serve_connection(client, service_fn(answer))
+                .await
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! HTTP in clear, with real clients and hosts on loopback.
+
+use hyper::{HeaderMap, Request, Response, Version};
+use ringfence_policy::NetworkReason;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::body::{empty, text};
+use super::testing::*;
+use crate::event::Event;
+use crate::testing::{Scene, Stage};
+
+const NAME: &str = "web.example.com";
+const PORT: u16 = 8081;
+
+async fn stage(origin: &Origin) -> Stage {
+    Stage::start(Scene::allow(&["web.example.com:8081"]).leading(NAME, origin.address)).await
+}
+
+/// `GET` for a host, to be continued.
+fn get(host: &str) -> String {
+    format!("GET /x HTTP/1.1\r\nHost: {host}\r\n")
+}
+
+async fn denied(stage: &Stage) -> NetworkReason {
+    stage
+        .event(|event| match event {
+            Event::Denied { reason, .. } => Some(reason.clone()),
+            _ => None,
+        })
+        .await
+}
+
+#[tokio::test]
+async fn a_request_is_written_anew_and_its_answer_comes_back() {
+    let origin = Origin::clear().await;
+    let stage = stage(&origin).await;
+    let request = get("Web.Example.com.:8081")
+        + "X-Odd-Case: 1\r\nConnection: keep-alive, X-Mine\r\nX-Mine: 1\r\nProxy-Authorization: x\r\nKeep-Alive: 5\r\n\r\n";
+    let mut client = stage.connect(NAME, PORT).await;
+    for _ in 0..2 {
+        client.write_all(request.as_bytes()).await.unwrap();
+        let answer = one_answer(&mut client).await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        assert!(answer.contains("GET /x\n") && !answer.to_ascii_lowercase().contains("\r\nvia:"), "{answer}");
+    }
+    let seen = origin.last();
+    assert_eq!(seen.header("host").as_deref(), Some("web.example.com:8081"));
+    let mut names: Vec<&str> = seen.headers.keys().map(|name| name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["host", "x-odd-case"]);
+    assert_eq!(origin.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn every_request_of_a_connection_is_for_the_granted_host() {
+    let origin = Origin::clear().await;
+    let stage = stage(&origin).await;
+    let mut client = stage.connect(NAME, PORT).await;
+    client.write_all((get("web.example.com:8081") + "\r\n").as_bytes()).await.unwrap();
+    assert!(one_answer(&mut client).await.contains(" 200 "));
+    let answer = raw(client, (get("other.example.com:8081") + "\r\n").as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+    assert!(answer.contains("ringfence: ") && answer.contains("other.example.com"), "{answer}");
+    assert_eq!(denied(&stage).await, NetworkReason::HostHeader { found: "other.example.com:8081".into() });
+    assert_eq!(origin.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn the_port_of_a_host_counts_and_http_1_0_may_leave_it_out() {
+    let origin = Origin::clear().await;
+    let stage = stage(&origin).await;
+    // Without a port it means 80.
+    for host in [NAME, "web.example.com:80", "web.example.com:8082"] {
+        let answer = raw(stage.connect(NAME, PORT).await, (get(host) + "\r\n").as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 403 "), "{host}: {answer}");
+    }
+    let answer = raw(stage.connect(NAME, PORT).await, b"GET / HTTP/1.0\r\n\r\n").await;
+    assert!(answer.contains(" 200 OK\r\n"), "{answer}");
+    assert_eq!(origin.last().header("host").as_deref(), Some("web.example.com:8081"));
+    assert_eq!(origin.last().version, Version::HTTP_11);
+}
+
+#[tokio::test]
+async fn nothing_ambiguous_leaves() {
+    let origin = Origin::clear().await;
+    let stage = stage(&origin).await;
+    let host = "Host: web.example.com:8081\r\n";
+    for request in [
+        format!("POST / HTTP/1.1\r\n{host}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+        format!("POST / HTTP/1.1\r\n{host}Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n"),
+        format!("POST / HTTP/1.1\r\n{host}Transfer-Encoding: identity\r\nContent-Length: 0\r\n\r\n"),
+        format!("POST / HTTP/1.1\r\n{host}Content-Length: 1\r\nContent-Length: 1\r\n\r\na"),
+        format!("POST / HTTP/1.1\r\n{host}Content-Length: 1\r\nContent-Length: 2\r\n\r\na"),
+        format!("POST / HTTP/1.1\r\n{host}Content-Length: -1\r\n\r\n"),
+        format!("GET / HTTP/1.1\r\n{host}{host}\r\n"),
+        format!("GET / HTTP/1.1\r\n{host}X: a\r\n folded\r\n\r\n"),
+        format!("GET / HTTP/1.1\r\n{host}X : a\r\n\r\n"),
+        format!("GET / HTTP/1.1\n{host}\n"),
+        format!("GET / HTTP/1.1\r\n{host}X: a\rY: b\r\n\r\n"),
+        "GET / HTTP/1.1\r\n\r\n".to_owned(),
+        get("u@web.example.com:8081") + "\r\n",
+        format!("GET http://other.example.com:8081/ HTTP/1.1\r\n{host}\r\n"),
+        "GET http://web.example.com:8081/ HTTP/1.1\r\nHost: other.example.com\r\n\r\n".to_owned(),
+        format!("GET https://web.example.com:8081/ HTTP/1.1\r\n{host}\r\n"),
+        format!("CONNECT web.example.com:8081 HTTP/1.1\r\n{host}\r\n"),
+        format!("GET / HTTP/9.9\r\n{host}\r\n"),
+        format!("GET / HTTP/1.1\r\n{host}X: {}\r\n\r\n", "a".repeat(100_000)),
+        format!("GET / HTTP/1.1\r\n{host}{}\r\n", "X: a\r\n".repeat(200)),
+    ] {
+        let answer = raw(stage.connect(NAME, PORT).await, request.as_bytes()).await;
+        let status = answer.get(9..12).unwrap_or_default();
+        assert!(["400", "403", "431"].contains(&status), "{request:.300}: {answer}");
+    }
+    assert_eq!(origin.seen().len(), 0);
+    // A body that looks like requests is a body.
+    let inner = format!("GET /inner HTTP/1.1\r\n{host}\r\n");
+    let outer = format!(
+        "POST /outer HTTP/1.1\r\n{host}Connection: close\r\nContent-Length: {}\r\n\r\n{inner}",
+        inner.len()
+    );
+    assert!(raw(stage.connect(NAME, PORT).await, outer.as_bytes()).await.contains(" 200 "));
+    assert_eq!(origin.seen().iter().map(|seen| seen.target.as_str()).collect::<Vec<_>>(), ["/outer"]);
+}
+
+#[tokio::test]
+async fn http_2_without_tls() {
+    let origin = Origin::clear().await;
+    let stage = stage(&origin).await;
+    let request = |uri: &str| Request::builder().uri(uri).body(empty()).unwrap();
+    let (response, body) =
+        ask(stage.connect(NAME, PORT).await, true, request("http://web.example.com:8081/two")).await;
+    assert_eq!((response.status().as_u16(), response.version()), (200, Version::HTTP_2), "{body}");
+    assert_eq!(origin.last().version, Version::HTTP_2);
+    let (response, body) =
+        ask(stage.connect(NAME, PORT).await, true, request("http://evil.example.com/")).await;
+    assert_eq!(response.status(), 403);
+    assert!(body.contains("evil.example.com"), "{body}");
+    assert_eq!(origin.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn curl_speaks_to_a_granted_host() {
+    let origin = Origin::clear().await;
+    let stage = stage(&origin).await;
+    let url = "http://web.example.com:8081/curl?q=1";
+    for version in ["--http1.0", "--http1.1", "--http2", "--http2-prior-knowledge"] {
+        let body = stdout(&curl(&stage, &[(NAME, PORT)], &[version, "-d", "sent", url]).await);
+        assert!(
+            body.starts_with("POST ") && body.contains("/curl?q=1\n") && body.ends_with("sent"),
+            "{version}: {body}"
+        );
+    }
+    // An upgrade to HTTP/2 was asked for in one of them: nobody else heard of it.
+    assert!(origin.seen().iter().all(|seen| seen.header("upgrade").is_none()));
+    let large =
+        curl(&stage, &[(NAME, PORT)], &["-H", "Expect: 100-continue", "-d", &"x".repeat(50_000), url]).await;
+    assert!(stdout(&large).ends_with("xxx"));
+}
+
+#[tokio::test]
+async fn bodies_and_trailers_pass_both_ways() {
+    let origin = Origin::answering(|seen| {
+        let trailers = HeaderMap::from_iter([("x-sum".parse().unwrap(), "7".parse().unwrap())]);
+        let body = http_body_util::BodyExt::with_trailers(
+            http_body_util::Full::new(bytes::Bytes::from(seen.body.clone())),
+            async move { Some(Ok(trailers)) },
+        );
+        let mut response = Response::new(super::body::boxed(body));
+        response.headers_mut().insert("trailer", "x-sum".parse().unwrap());
+        response
+    })
+    .await;
+    let stage = stage(&origin).await;
+    let request = "POST / HTTP/1.1\r\nHost: web.example.com:8081\r\nTE: trailers\r\nTrailer: x-mine\r\nConnection: TE, close\r\n\
+                   Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\nX-Mine: 5\r\n\r\n";
+    let answer = raw(stage.connect(NAME, PORT).await, request.as_bytes()).await;
+    assert!(answer.contains("abcde") && answer.to_ascii_lowercase().contains("x-sum: 7"), "{answer}");
+    let seen = origin.last();
+    assert_eq!(seen.body, b"abcde");
+    assert_eq!(seen.trailers.unwrap()["x-mine"], "5");
+}
+
+#[tokio::test]
+async fn an_upgrade_that_both_want() {
+    let origin = Origin::clear().await;
+    let stage = stage(&origin).await;
+    let ask = |protocol: &str| {
+        format!(
+            "GET /upgrade HTTP/1.1\r\nHost: web.example.com:8081\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\n"
+        )
+    };
+    let mut client = stage.connect(NAME, PORT).await;
+    client.write_all(ask("websocket").as_bytes()).await.unwrap();
+    let answer = one_answer(&mut client).await.to_ascii_lowercase();
+    assert!(answer.starts_with("http/1.1 101 ") && answer.contains("upgrade: websocket\r\n"), "{answer}");
+    // No longer HTTP, whatever it looks like.
+    for words in ["GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "\0\x01\x02"] {
+        client.write_all(words.as_bytes()).await.unwrap();
+        let mut back = vec![0; words.len()];
+        client.read_exact(&mut back).await.unwrap();
+        assert_eq!(back, words.as_bytes());
+    }
+    // The host would have agreed to this one.
+    let mut client = stage.connect(NAME, PORT).await;
+    client.write_all(ask("h2c").as_bytes()).await.unwrap();
+    assert!(one_answer(&mut client).await.starts_with("HTTP/1.1 200 "));
+}
+
+#[tokio::test]
+async fn a_host_that_switches_unasked_is_not_followed() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut buffer = [0; 4096];
+            let _ = stream.read(&mut buffer).await;
+            let _ = stream.write_all(b"HTTP/1.1 101 Go\r\nConnection: upgrade\r\nUpgrade: tcp\r\n\r\n").await;
+            let _ = stream.read(&mut buffer).await;
+        }
+    });
+    let stage = Stage::start(Scene::allow(&["web.example.com:8081"]).leading(NAME, address)).await;
+    for extra in ["\r\n", "Connection: upgrade\r\nUpgrade: websocket\r\n\r\n"] {
+        let answer =
+            raw(stage.connect(NAME, PORT).await, (get("web.example.com:8081") + extra).as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_closes_after_each_answer_is_dialled_again() {
+    let origin = Origin::answering(|_| {
+        let mut response = Response::new(text("bye".into()));
+        response.headers_mut().insert("connection", "close".parse().unwrap());
+        response
+    })
+    .await;
+    let stage = stage(&origin).await;
+    let mut client = stage.connect(NAME, PORT).await;
+    for _ in 0..3 {
+        client.write_all((get("web.example.com:8081") + "\r\n").as_bytes()).await.unwrap();
+        assert!(one_answer(&mut client).await.ends_with("bye"));
+    }
+    assert_eq!(origin.seen().len(), 3);
+}
+
+#[tokio::test]
+async fn what_can_not_be_reached_is_said() {
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let stage = Stage::start(Scene::allow(&["web.example.com:8081"]).leading(NAME, closed)).await;
+    let answer =
+        raw(stage.connect(NAME, PORT).await, (get("web.example.com:8081") + "\r\n").as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 502 ") && answer.contains("refused"), "{answer}");
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_does_not_look_whole() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut buffer = [0; 4096];
+        let _ = stream.read(&mut buffer).await;
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n").await;
+    });
+    let stage = Stage::start(Scene::allow(&["web.example.com:8081"]).leading(NAME, address)).await;
+    let answer =
+        raw(stage.connect(NAME, PORT).await, (get("web.example.com:8081") + "\r\n").as_bytes()).await;
+    assert!(answer.contains("abc") && !answer.ends_with("0\r\n\r\n"), "{answer}");
+}
+
+#[tokio::test]
+async fn the_users_own_proxy_is_asked_in_absolute_form() {
+    let proxy = Origin::clear().await;
+    let mut scene = Scene::allow(&["web.example.com:8081"]);
+    scene.upstream.http = Some(format!("http://me:pass@{}", proxy.address));
+    let stage = Stage::start(scene).await;
+    let mut client = stage.connect(NAME, PORT).await;
+    client.write_all((get("web.example.com:8081") + "\r\n").as_bytes()).await.unwrap();
+    let answer = one_answer(&mut client).await;
+    assert!(answer.contains("GET http://web.example.com:8081/x\n"), "{answer}");
+    assert_eq!(proxy.last().header("proxy-authorization").as_deref(), Some("Basic bWU6cGFzcw=="));
+}
+
+#[tokio::test]
+async fn traffic_is_counted_and_the_end_reported() {
+    let origin = Origin::clear().await;
+    let stage = stage(&origin).await;
+    let answer = raw(
+        stage.connect(NAME, PORT).await,
+        (get("web.example.com:8081") + "Connection: close\r\n\r\n").as_bytes(),
+    );
+    assert!(answer.await.contains(" 200 "));
+    let (sent, received, error) = stage
+        .event(|event| match event {
+            Event::Closed { sent, received, error, .. } => Some((*sent, *received, error.clone())),
+            _ => None,
+        })
+        .await;
+    assert!(sent > 30 && received > 50, "{sent} {received}");
+    assert_eq!(error, None);
+}

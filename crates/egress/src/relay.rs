@@ -1,0 +1,50 @@
+//! Carrying bytes both ways between two TCP streams, half-closes kept.
+//!
+//! A direction starts with plain copies through one shared buffer, which costs an idle connection nothing; one that
+//! turns out to be bulk goes on by `splice`, through a pipe that it gives back when it falls quiet.
+
+mod pipes;
+mod pump;
+
+use std::io;
+use std::os::fd::AsFd;
+
+use rustix::net::Shutdown;
+use tokio::net::TcpStream;
+
+pub(crate) use pump::{Pump, Way};
+
+/// Wait for both directions. If one fails the other end hears of it as a reset, as it would without us between.
+pub(crate) async fn both(
+    outward: impl Future<Output = io::Result<()>>,
+    inward: impl Future<Output = io::Result<()>>,
+    client: &TcpStream,
+    upstream: &TcpStream,
+) -> io::Result<()> {
+    let ended = tokio::try_join!(outward, inward);
+    if ended.is_err() {
+        reset_on_close(client);
+        reset_on_close(upstream);
+    }
+    ended.map(|_| ())
+}
+
+/// Closing this stream will reset it: a refusal that nobody has to wait for.
+pub(crate) fn reset_on_close(stream: &TcpStream) {
+    // It may be closed by the other side already; then there is nothing to reset.
+    let _ = rustix::net::sockopt::set_socket_linger(stream.as_fd(), Some(std::time::Duration::ZERO));
+}
+
+/// Bytes are passed on as they come, and a peer that vanished is noticed some day.
+pub(crate) fn prepare(stream: &TcpStream) {
+    let _ = stream.set_nodelay(true);
+    let _ = rustix::net::sockopt::set_socket_keepalive(stream.as_fd(), true);
+}
+
+fn end_writing(stream: &TcpStream) -> io::Result<()> {
+    match rustix::net::shutdown(stream.as_fd(), Shutdown::Write) {
+        // The other side has gone entirely.
+        Err(rustix::io::Errno::NOTCONN) => Ok(()),
+        ended => Ok(ended?),
+    }
+}

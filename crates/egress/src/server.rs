@@ -1,0 +1,120 @@
+//! Carrying out the owner's orders: sockets that were made inside find their use, and open mode's listeners are made.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use ringfence_policy::{Host, NetworkReason};
+use tokio::net::TcpListener;
+
+use crate::channel::{Channel, Received};
+use crate::connection::Front;
+use crate::dns::Dns;
+use crate::event::{Event, Order, SocketRole};
+use crate::gate::Gate;
+use crate::listeners::{Caps, Listeners, Stay};
+use crate::names::{Names, is_fake};
+use crate::stock::{Family, Stock};
+
+pub(crate) struct Server {
+    gate: Gate,
+    names: Arc<Names>,
+    stock: Arc<Stock>,
+    listeners: Arc<Listeners>,
+    dns: Arc<Dns>,
+}
+
+impl Server {
+    pub(crate) fn new(gate: Gate, names: Names, learn: bool, caps: Caps) -> Self {
+        let names = Arc::new(names);
+        let stock = Arc::new(Stock::new(gate.outbox().clone()));
+        let listeners = Arc::new(Listeners::new(gate.clone(), stock.clone(), caps));
+        let dns = Arc::new(Dns::new(gate.clone(), names.clone(), listeners.clone(), learn));
+        Self { gate, names, stock, listeners, dns }
+    }
+
+    /// Until the owner closes its end.
+    pub(crate) async fn serve(&self, channel: &Channel) -> io::Result<()> {
+        tokio::select! {
+            ended = self.take_orders(channel) => ended,
+            error = self.gate.outbox().deliver() => Err(error),
+            never = self.listeners.expire() => never,
+        }
+    }
+
+    async fn take_orders(&self, channel: &Channel) -> io::Result<()> {
+        while let Some(received) = channel.receive().await? {
+            match received {
+                Received::Sockets(sockets) => {
+                    for (role, socket) in sockets {
+                        self.take(role, socket)?;
+                    }
+                }
+                Received::Order(Order::Listen { id, address }) => self.listen(id, address),
+                Received::Order(Order::Sockets { .. }) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&self, role: SocketRole, socket: OwnedFd) -> io::Result<()> {
+        match role {
+            SocketRole::DnsUdp => {
+                let socket = UdpSocket::from(socket);
+                socket.set_nonblocking(true)?;
+                let socket = tokio::net::UdpSocket::from_std(socket)?;
+                tokio::spawn(self.dns.clone().serve_udp(socket));
+            }
+            SocketRole::DnsTcp => {
+                let listener = std::net::TcpListener::from(socket);
+                listener.set_nonblocking(true)?;
+                tokio::spawn(self.dns.clone().serve_tcp(TcpListener::from_std(listener)?));
+            }
+            SocketRole::HttpProxy => self.accept_on(socket, Front::HttpProxy)?,
+            SocketRole::SocksProxy => self.accept_on(socket, Front::SocksProxy)?,
+            SocketRole::Literal(at) => self.accept_on(socket, target(at))?,
+            SocketRole::Local(port) => {
+                let at: SocketAddr = rustix::net::getsockname(&socket)?.try_into()?;
+                self.accept_on(socket, target(SocketAddr::new(at.ip(), port)))?;
+            }
+            SocketRole::SpareV4 => self.stock.add(Family::V4, socket),
+            SocketRole::SpareV6 => self.stock.add(Family::V6, socket),
+        }
+        Ok(())
+    }
+
+    fn accept_on(&self, socket: OwnedFd, front: Front) -> io::Result<()> {
+        self.listeners.accept_on(socket, front).map(|_| ())
+    }
+
+    /// The command waits meanwhile, and the sockets that this needs may have to be ordered: not in this loop.
+    fn listen(&self, id: u64, address: SocketAddr) {
+        let (gate, names, listeners) = (self.gate.clone(), self.names.clone(), self.listeners.clone());
+        tokio::spawn(async move {
+            let refused = listen(&gate, &names, &listeners, address).await.err();
+            gate.outbox().push(Event::Listening { id, refused });
+        });
+    }
+}
+
+async fn listen(
+    gate: &Gate,
+    names: &Names,
+    listeners: &Listeners,
+    address: SocketAddr,
+) -> Result<(), NetworkReason> {
+    let at = SocketAddr::new(address.ip().to_canonical(), address.port());
+    let host = match names.name_of(at.ip()) {
+        Some(name) => Host::Name(name),
+        // Nobody has that address yet.
+        None if is_fake(at.ip()) => return Err(NetworkReason::NotGranted),
+        None => Host::from(at.ip()),
+    };
+    gate.rules().decide(&host, at.port())?;
+    listeners.ensure(at, &host, Stay::WhileUsed).await
+}
+
+fn target(at: SocketAddr) -> Front {
+    Front::Target(Host::from(at.ip()), at.port())
+}

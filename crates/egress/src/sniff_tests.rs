@@ -1,0 +1,257 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// A client hello handshake message with these extensions.
+fn message(extensions: &[(u16, Vec<u8>)]) -> Vec<u8> {
+    let mut body = vec![3, 3];
+    body.extend([7; 32]);
+    body.extend([0, 0, 2, 0x13, 0x01, 1, 0]);
+    let mut all = Vec::new();
+    for (kind, data) in extensions {
+        all.extend(kind.to_be_bytes());
+        all.extend(u16::try_from(data.len()).unwrap().to_be_bytes());
+        all.extend(data);
+    }
+    body.extend(u16::try_from(all.len()).unwrap().to_be_bytes());
+    body.extend(all);
+    let length = u32::try_from(body.len()).unwrap().to_be_bytes();
+    [vec![1], length[1..].to_vec(), body].concat()
+}
+
+fn server_name(name: &[u8]) -> (u16, Vec<u8>) {
+    let length = u16::try_from(name.len()).unwrap();
+    let entry = [&[0][..], &length.to_be_bytes(), name].concat();
+    (0, [&u16::try_from(entry.len()).unwrap().to_be_bytes()[..], &entry].concat())
+}
+
+/// The same as records of at most `size` bytes.
+fn records(message: &[u8], size: usize) -> Vec<u8> {
+    message
+        .chunks(size)
+        .flat_map(|part| [&[22, 3, 1][..], &u16::try_from(part.len()).unwrap().to_be_bytes(), part].concat())
+        .collect()
+}
+
+fn sniff(bytes: &[u8]) -> Verdict {
+    Sniffer::default().look(bytes)
+}
+
+fn named(name: &str) -> Verdict {
+    Verdict::Tls(Hello { server_name: Some(name.to_owned()) })
+}
+
+fn is_broken(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Broken(_))
+}
+
+#[test]
+fn a_hello_is_read_across_records_and_segments() {
+    let hello = message(&[(10, vec![0, 2, 0, 29]), server_name(b"api.example.com"), (0x0a0a, vec![])]);
+    for size in [1, 2, 3, 7, 50, 16_384] {
+        let bytes = records(&hello, size);
+        assert_eq!(sniff(&bytes), named("api.example.com"), "records of {size}");
+        let mut sniffer = Sniffer::default();
+        for end in 0..bytes.len() {
+            assert_eq!(sniffer.look(&bytes[..end]), Verdict::More, "{end} bytes, records of {size}");
+        }
+        assert_eq!(sniffer.look(&bytes), named("api.example.com"));
+        assert_eq!(sniffer.hello_length(), bytes.len());
+    }
+}
+
+#[test]
+fn early_data_is_not_part_of_the_hello() {
+    let hello = records(&message(&[server_name(b"a.example")]), 16_384);
+    let mut sniffer = Sniffer::default();
+    assert_eq!(sniffer.look(&[&hello[..], &[23, 3, 3, 0, 1, 9]].concat()), named("a.example"));
+    assert_eq!(sniffer.hello_length(), hello.len());
+}
+
+#[test]
+fn a_hello_without_a_name_says_so() {
+    assert_eq!(sniff(&records(&message(&[(43, vec![2, 3, 4])]), 99)), Verdict::Tls(Hello::default()));
+    // SSL 2 had no place for one.
+    assert_eq!(sniff(&[0x80, 0x2e, 1, 3, 1, 0, 0x15]), Verdict::Tls(Hello::default()));
+    assert_eq!(sniff(&[0x80, 0x2e, 1, 0, 2, 0, 0x15]), Verdict::Tls(Hello::default()));
+}
+
+#[test]
+fn a_hello_that_servers_may_read_in_two_ways_is_broken() {
+    let good = server_name(b"good.example");
+    let evil = server_name(b"evil.example");
+    let two_entries = {
+        let entry = |name: &[u8]| [&[0, 0, name.len() as u8][..], name].concat();
+        let list = [entry(b"good.example"), entry(b"evil.example")].concat();
+        (0, [&u16::try_from(list.len()).unwrap().to_be_bytes()[..], &list].concat())
+    };
+    let with_type = |kind: u8| {
+        let mut name = good.clone();
+        name.1[2] = kind;
+        name
+    };
+    let odd: Vec<Vec<u8>> = vec![
+        message(&[good.clone(), evil.clone()]),
+        message(&[good.clone(), (16, vec![]), good.clone()]),
+        message(&[(51, vec![]), (51, vec![]), good.clone()]),
+        message(&[two_entries]),
+        message(&[(0, vec![])]),
+        message(&[(0, vec![0, 0])]),
+        message(&[(0, [good.1.clone(), vec![0]].concat())]),
+        message(&[with_type(1)]),
+        message(&[server_name(b"")]),
+        message(&[server_name(b"\xff\xfe.example")]),
+        [message(std::slice::from_ref(&good)), vec![1, 0, 0, 0]].concat(),
+    ];
+    for (index, hello) in odd.iter().enumerate() {
+        let verdict = sniff(&records(hello, 16_384));
+        assert!(is_broken(&verdict), "{index}: {verdict:?}");
+    }
+    // Bytes after the extensions.
+    let mut longer = message(&[good]);
+    longer.push(0);
+    longer[3] += 1;
+    assert!(is_broken(&sniff(&records(&longer, 16_384))));
+}
+
+#[test]
+fn records_that_a_server_might_skip_are_not_let_through() {
+    let hello = records(&message(&[server_name(b"good.example")]), 16_384);
+    for first in [&[21, 3, 1, 0, 2, 1, 0][..], &[20, 3, 3, 0, 1, 1], &[23, 3, 3, 0, 1, 0], &[24, 3, 3, 0, 1, 0]] {
+        assert!(is_broken(&sniff(&[first, &hello].concat())), "{first:?}");
+    }
+    // In the middle of the hello.
+    let (start, rest) = (records(&message(&[])[..10], 99), records(&message(&[])[10..], 99));
+    assert!(is_broken(&sniff(&[&start[..], &[20, 3, 3, 0, 1, 1], &rest].concat())));
+    assert!(is_broken(&sniff(&[22, 3, 1, 0, 0, 22, 3, 1])), "an empty record");
+    assert!(is_broken(&sniff(&[22, 3, 1, 0x40, 1, 1])), "a record that is too long");
+    assert!(is_broken(&sniff(&[22, 3, 1, 0, 4, 1, 1, 0, 0])), "a hello of 64 KiB");
+}
+
+#[test]
+fn a_hello_without_an_end_is_broken() {
+    let mut sniffer = Sniffer::default();
+    let mut bytes = Vec::new();
+    loop {
+        // One byte of the hello a record: the most records for the least hello.
+        bytes.extend(if bytes.is_empty() { [22, 3, 1, 0, 1, 1] } else { [22, 3, 1, 0, 1, 0x20] });
+        match sniffer.look(&bytes) {
+            Verdict::More => assert!(bytes.len() < MOST_BYTES),
+            verdict => return assert!(is_broken(&verdict)),
+        }
+    }
+}
+
+#[test]
+fn http_is_known_by_what_a_forgiving_server_would_take_for_it() {
+    for line in [
+        "GET / HTTP/1.1\r\n",
+        "GET / HTTP/1.0\n",
+        "\r\n\r\nGET / HTTP/1.1\r\n",
+        "\n GET / HTTP/1.1\r\n",
+        "get / http/1.1\r\n",
+        "GET  /  HTTP/1.1\r\n",
+        "GET\t/\tHTTP/1.1\r\n",
+        "GET\x0b/\x0cHTTP/1.1\r\n",
+        "GET /\0 HTTP/1.1\r\n",
+        "GET /\u{fc} HTTP/1.1\r\n",
+        "M-SEARCH * HTTP/1.1\r\n",
+        "CONNECT other.example:443 HTTP/1.1\r\n",
+        "GET http://other.example/ HTTP/1.1\r\n",
+        "GET / HTHTTP/1.1\r\n",
+        "GET / HTTP/1.1\rHost: a\r\n",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        "GET / HTTP/9.9\r\n",
+    ] {
+        assert_eq!(sniff(line.as_bytes()), Verdict::Http, "{line:?}");
+        let mut sniffer = Sniffer::default();
+        let line = &line.as_bytes()[..=line.rfind("HTTP/").map_or(0, |at| at).max(line.find('\n').unwrap_or(0))];
+        for end in 0..line.len() {
+            let verdict = sniffer.look(&line[..end]);
+            assert!(matches!(verdict, Verdict::More | Verdict::Http), "{:?}: {verdict:?}", &line[..end]);
+        }
+    }
+    // No end in sight: that path refuses it.
+    assert_eq!(sniff(format!("GET /{}", "a".repeat(20_000)).as_bytes()), Verdict::Http);
+    // No line end will come, and the server may make do without.
+    assert_eq!(Sniffer::default().end(b"GET / HTTP/1.0"), Verdict::Http);
+}
+
+#[test]
+fn other_protocols_are_raw() {
+    let git = b"0033git-upload-pack /project.git\0host=git.example\0";
+    let mongo = [0x16, 3, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0xdd, 7, 0, 0];
+    for first in [
+        &b"SSH-2.0-OpenSSH_9.2\r\n"[..],
+        b"EHLO there\r\n",
+        b"*1\r\n$4\r\nPING\r\n",
+        b"GET key\r\n",
+        b"\0\0\0\x08\x04\xd2\x16\x2f",
+        b"\0\0\0\x54\0\x03\0\0user\0me\0",
+        b"AMQP\0\0\x09\x01",
+        b"\x10\x25\0\x04MQTT",
+        b"\xff\xfd\x01",
+        b"\x05\x01\0",
+        b"\x13BitTorrent protocol",
+        git,
+        &mongo,
+        b"\x16\x01\0\0",
+        b"\x80\x10\x02\x03",
+        b"{\"a\": 1}",
+    ] {
+        assert_eq!(sniff(first), Verdict::Raw, "{:?}", String::from_utf8_lossy(first));
+    }
+    assert_eq!(Sniffer::default().end(b""), Verdict::Raw);
+    assert_eq!(Sniffer::default().end(b"hello there"), Verdict::Raw);
+    assert_eq!(Sniffer::default().end(b"\x16"), Verdict::Raw);
+    assert!(is_broken(&Sniffer::default().end(b"\x16\x03\x01\0\x10\x01")));
+}
+
+proptest! {
+    /// However the bytes are cut, the verdict is the same, and nothing panics.
+    #[test]
+    fn pieces_do_not_matter(bytes in prop_oneof![
+        proptest::collection::vec(any::<u8>(), 0..400),
+        proptest::collection::vec(prop_oneof![Just(22u8), Just(3), Just(1), Just(0), any::<u8>()], 0..400),
+        "[ \r\n\tA-Za-z/.0-9]{0,80}( HTTP/1.1)?\r?\n?".prop_map(String::into_bytes),
+    ], cut in proptest::collection::vec(1usize..40, 0..20)) {
+        let whole = sniff(&bytes);
+        let mut sniffer = Sniffer::default();
+        let mut end = 0;
+        let mut verdict = sniffer.look(&[]);
+        for step in cut {
+            end = (end + step).min(bytes.len());
+            verdict = sniffer.look(&bytes[..end]);
+            if verdict != Verdict::More {
+                break;
+            }
+        }
+        if verdict == Verdict::More {
+            verdict = sniffer.look(&bytes);
+        }
+        prop_assert_eq!(verdict, whole);
+    }
+
+    /// A changed byte never makes another name of a hello that is still taken whole.
+    #[test]
+    fn a_name_is_where_it_is(at in 0usize..200, value in any::<u8>()) {
+        let mut bytes = records(&message(&[(10, vec![0, 2, 0, 29]), server_name(b"api.example.com")]), 64);
+        let at = at % bytes.len();
+        bytes[at] = value;
+        if let Verdict::Tls(Hello { server_name: Some(name) }) = sniff(&bytes) {
+            prop_assert_eq!(name.len(), "api.example.com".len());
+        }
+    }
+
+    /// Any request line that a server would take is HTTP.
+    #[test]
+    fn request_lines_are_http(
+        method in "[A-Za-z][A-Za-z_-]{0,12}",
+        target in "[!-~\u{80}-\u{ff}]{1,60}",
+        space in prop_oneof![Just(" "), Just("  "), Just("\t")],
+        version in "HTTP/[0-9]\\.[0-9]",
+    ) {
+        let line = format!("{method}{space}{target}{space}{version}\r\nHost: a\r\n\r\n");
+        prop_assert_eq!(sniff(line.as_bytes()), Verdict::Http);
+    }
+}

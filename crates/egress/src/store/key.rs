@@ -1,0 +1,142 @@
+//! The store's key: in the desktop's keyring, through the `secret-tool` program of libsecret, or in a file.
+//!
+//! The program speaks to whatever implements the freedesktop Secret Service; linking a D-Bus client for one lookup
+//! would cost more than the rest of the store.
+
+use std::fmt;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ring::rand::{SecureRandom, SystemRandom};
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use super::{StoreError, files};
+
+const FILE: &str = "secrets.key";
+const PROGRAM: &str = "secret-tool";
+/// The keyring may ask its user for a password.
+const UNLOCK: Duration = Duration::from_secs(60);
+
+pub(super) type Key = Zeroizing<[u8; 32]>;
+
+/// Where the key of a store is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyPlace {
+    /// The desktop's keyring (freedesktop Secret Service).
+    Keyring,
+    /// A file beside the store, mode 0600.
+    File,
+}
+
+impl fmt::Display for KeyPlace {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            KeyPlace::Keyring => "the desktop's keyring",
+            KeyPlace::File => "its key file",
+        })
+    }
+}
+
+pub(super) fn read(directory: &Path, place: KeyPlace) -> Result<Key, StoreError> {
+    let (text, fix) = match place {
+        KeyPlace::File => {
+            let bytes = files::read_private(&directory.join(FILE))?;
+            (
+                bytes.ok_or("there is no such file".to_owned()),
+                "restore `secrets.key`, or remove the store and set the secrets again",
+            )
+        }
+        KeyPlace::Keyring => (
+            keyring(&["lookup"], directory, None),
+            "unlock the keyring, or remove the store and set the secrets again",
+        ),
+    };
+    let key = text.and_then(|text| from_hex(&text).ok_or_else(|| "what is there is not a key".to_owned()));
+    key.map_err(|why| StoreError::Key { place, why, fix })
+}
+
+/// A new key, kept where it can be: in the keyring if it gives back what it was given.
+pub(super) fn make(directory: &Path, try_keyring: bool) -> Result<(KeyPlace, Key), StoreError> {
+    let mut key = Key::default();
+    SystemRandom::new().fill(key.as_mut()).expect("the kernel's random numbers");
+    let text = to_hex(&key);
+    if try_keyring && has_keyring() {
+        let kept = keyring(&["store", "--label=Ringfence secret store"], directory, Some(&text));
+        if kept.is_ok() && read(directory, KeyPlace::Keyring).is_ok_and(|back| back == key) {
+            return Ok((KeyPlace::Keyring, key));
+        }
+    }
+    files::write_private(directory, FILE, &text)?;
+    Ok((KeyPlace::File, key))
+}
+
+/// Without a session bus the program would try to start one.
+fn has_keyring() -> bool {
+    std::env::var_os("DBUS_SESSION_BUS_ADDRESS").is_some_and(|address| !address.is_empty())
+}
+
+/// One call of the program; its output.
+fn keyring(verb: &[&str], directory: &Path, input: Option<&[u8]>) -> Result<Zeroizing<Vec<u8>>, String> {
+    let mut child = Command::new(PROGRAM)
+        .args(verb)
+        .args(["application", "ringfence", "store"])
+        .arg(directory)
+        .stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| format!("cannot start `{PROGRAM}`: {error}"))?;
+    if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
+        let _ = stdin.write_all(input);
+    }
+    // 64 bytes fit into the pipe: the program ends without being read from.
+    if !ends_in_time(&mut child) {
+        return Err(format!("`{PROGRAM}` has no answer"));
+    }
+    let mut output = Zeroizing::new(Vec::with_capacity(256));
+    if let Some(stdout) = child.stdout.take() {
+        let _ = stdout.take(256).read_to_end(&mut output);
+    }
+    Ok(output)
+}
+
+fn ends_in_time(child: &mut Child) -> bool {
+    let deadline = Instant::now() + UNLOCK;
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return status.success(),
+            Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(10)),
+            _ => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return false;
+            }
+        }
+    }
+}
+
+fn to_hex(key: &Key) -> Zeroizing<Vec<u8>> {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    Zeroizing::new(
+        key.iter()
+            .flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]])
+            .collect(),
+    )
+}
+
+fn from_hex(text: &[u8]) -> Option<Key> {
+    let text = text.trim_ascii();
+    if text.len() != 64 {
+        return None;
+    }
+    let mut key = Key::default();
+    for (byte, pair) in key.iter_mut().zip(text.chunks_exact(2)) {
+        let digit = |c: u8| char::from(c).to_digit(16);
+        *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
+    }
+    Some(key)
+}
