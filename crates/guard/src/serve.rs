@@ -4,7 +4,10 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use ringfence_linux::{Exited, SignalFd, exit_now, kill_all, kill_group, reap, recv_with_fds, send_with_fds};
+use ringfence_linux::{
+    Exited, MAX_FDS, SignalFd, SocketShape, exit_now, kill_all, kill_group, make_socket, reap, recv_with_fds,
+    send_with_fds,
+};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::command::Command;
@@ -100,8 +103,22 @@ fn obey(control: BorrowedFd<'_>, pid: i32) {
         Some(ToGuard::Signal(signal)) => kill_group(pid, signal),
         Some(ToGuard::StopAll) => kill_all(SIGSTOP),
         Some(ToGuard::ContinueAll) => kill_all(SIGCONT),
+        Some(ToGuard::Sockets { v4, v6 }) => send_sockets(control, v4, v6),
         None => Ok(()),
     };
+}
+
+/// Sockets of this network namespace, for whoever serves the network from outside; guard keeps none.
+fn send_sockets(control: BorrowedFd<'_>, v4: u8, v6: u8) -> io::Result<()> {
+    let shapes = [(SocketShape::SpareV4, v4), (SocketShape::SpareV6, v6)];
+    let shapes: Vec<_> =
+        shapes.into_iter().flat_map(|(shape, count)| std::iter::repeat_n(shape, count.into())).collect();
+    for some in shapes.chunks(MAX_FDS) {
+        let sockets = some.iter().map(|shape| make_socket(*shape)).collect::<io::Result<Vec<_>>>()?;
+        let fds: Vec<BorrowedFd<'_>> = sockets.iter().map(AsFd::as_fd).collect();
+        send_with_fds(control, &FromGuard::Sockets.encode(), &fds)?;
+    }
+    Ok(())
 }
 
 fn is_full(path: &str) -> bool {

@@ -10,6 +10,11 @@ pub enum ToGuard {
     /// Stop every process of the sandbox, or let them go on.
     StopAll,
     ContinueAll,
+    /// Make so many TCP sockets, and send them out.
+    Sockets {
+        v4: u8,
+        v6: u8,
+    },
 }
 
 /// What the command was doing when it could not be started.
@@ -23,8 +28,11 @@ pub enum ExecStage {
 /// From the sandbox to its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromGuard {
-    /// The sandbox's network namespace is made; with a socket that tells of its unix sockets.
+    /// The sandbox's network namespace is made; with a socket that tells of its unix sockets, then others of its
+    /// shape.
     Network,
+    /// Sockets made in the sandbox's network namespace: the rest of its shape, or those that were asked for.
+    Sockets,
     /// The walls are up; with the seccomp listener and, if asked for, the terminal's master end.
     Ready,
     /// A step of the set-up failed.
@@ -51,6 +59,7 @@ impl ToGuard {
             Self::Signal(signal) => tagged(b's', signal),
             Self::StopAll => vec![b'z'],
             Self::ContinueAll => vec![b'c'],
+            Self::Sockets { v4, v6 } => vec![b'n', v4, v6],
         }
     }
 
@@ -59,6 +68,7 @@ impl ToGuard {
             (b's', rest) => Some(Self::Signal(number(rest)?)),
             (b'z', []) => Some(Self::StopAll),
             (b'c', []) => Some(Self::ContinueAll),
+            (b'n', [v4, v6]) => Some(Self::Sockets { v4: *v4, v6: *v6 }),
             _ => None,
         }
     }
@@ -68,6 +78,7 @@ impl FromGuard {
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Self::Network => vec![b'w'],
+            Self::Sockets => vec![b's'],
             Self::Ready => vec![b'r'],
             Self::Failed { step, subject, errno } => {
                 let mut bytes = tagged(b'f', *errno);
@@ -98,6 +109,7 @@ impl FromGuard {
         let (tag, rest) = bytes.split_first()?;
         Some(match tag {
             b'w' => Self::Network,
+            b's' => Self::Sockets,
             b'r' => Self::Ready,
             b'f' => {
                 let errno = number(rest)?;
@@ -126,11 +138,14 @@ mod tests {
 
     #[test]
     fn every_message_survives_the_wire() {
-        for message in [ToGuard::Signal(15), ToGuard::StopAll, ToGuard::ContinueAll] {
+        for message in
+            [ToGuard::Signal(15), ToGuard::StopAll, ToGuard::ContinueAll, ToGuard::Sockets { v4: 3, v6: 0 }]
+        {
             assert_eq!(ToGuard::decode(&message.encode()), Some(message));
         }
         for message in [
             FromGuard::Network,
+            FromGuard::Sockets,
             FromGuard::Ready,
             FromGuard::Failed { step: "mount".into(), subject: "/a\nb".into(), errno: 13 },
             FromGuard::NotStarted { stage: ExecStage::Program, errno: 2 },

@@ -14,6 +14,7 @@ mod helper;
 mod idmap;
 mod mount;
 mod namespaces;
+mod network;
 #[cfg(feature = "probe")]
 pub mod probe_calls;
 mod process;
@@ -39,6 +40,7 @@ pub use mount::{
 pub use namespaces::{
     Fork, Namespaces, NewNetwork, enter_network, fork_into, make_network, spawn, unshare_cgroup, unshare_user,
 };
+pub use network::{NetworkShape, Settings, SocketShape, make_socket};
 pub use process::{
     Exited, become_user, environment_names, exec, exit_now, kill_all, kill_group, kill_process,
     read_kernel_file, reap, scrub_environment, set_die_with_parent, set_dumpable, set_hostname, set_limit,
@@ -46,4 +48,4 @@ pub use process::{
 };
 pub use pty::{Pty, make_controlling, open_pty, window_size};
 pub use signals::{SignalFd, restore_pipe_signal, stop_self, unblock_all};
-pub use sockets::{Message, control_pair, is_hung_up, loopback_up, recv_with_fds, send_with_fds};
+pub use sockets::{MAX_FDS, Message, control_pair, is_hung_up, loopback_up, recv_with_fds, send_with_fds};

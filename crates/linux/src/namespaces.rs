@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::diag::UnixSockets;
+use crate::network::{NetworkShape, Settings, furnish};
 use crate::process::thread_count;
 
 /// libc's constant is an i32, which this does not fit.
@@ -120,15 +121,22 @@ pub fn fork_into(namespaces: Namespaces, cgroup: Option<BorrowedFd<'_>>) -> io::
 #[derive(Debug)]
 pub struct NewNetwork {
     pub namespace: OwnedFd,
+    /// Tells of its unix sockets.
     pub sockets: UnixSockets,
+    /// Those of its shape, in order.
+    pub served: Vec<OwnedFd>,
 }
 
 /// Make a new network namespace with `lo` up in this thread, and give it to whoever can enter it.
-pub fn make_network() -> io::Result<NewNetwork> {
+pub fn make_network(furniture: Option<(&NetworkShape, &Settings)>) -> io::Result<NewNetwork> {
     unshare(libc::CLONE_NEWNET)?;
     crate::sockets::loopback_up()?;
     let sockets = UnixSockets::here()?;
-    Ok(NewNetwork { namespace: std::fs::File::open("/proc/thread-self/ns/net")?.into(), sockets })
+    let served = match furniture {
+        Some((shape, settings)) => furnish(shape, settings)?,
+        None => Vec::new(),
+    };
+    Ok(NewNetwork { namespace: std::fs::File::open("/proc/thread-self/ns/net")?.into(), sockets, served })
 }
 
 /// Enter a network namespace.

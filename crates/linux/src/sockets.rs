@@ -11,7 +11,7 @@ use rustix::net::{
 };
 
 /// At most this many descriptors travel with one message.
-const MAX_FDS: usize = 32;
+pub const MAX_FDS: usize = 32;
 
 /// One datagram and the descriptors that came with it. An empty `bytes` is the end of the channel.
 #[derive(Debug, Default)]

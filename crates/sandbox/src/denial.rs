@@ -42,7 +42,7 @@ impl Denial {
             | Blocked::FileHidden { path }
             | Blocked::HostSocket { path }
             | Blocked::Secret { path, .. } => path.display().to_string(),
-            Blocked::Network { what } => what.clone(),
+            Blocked::Network { host, port, .. } => port.map_or(host.clone(), |port| format!("{host}:{port}")),
             Blocked::Limit { clause, .. } => clause.as_str().to_string(),
         };
         Self {

@@ -5,13 +5,19 @@ use std::path::{Path, PathBuf};
 use ringfence_policy::Policy;
 
 use crate::host::Host;
+use crate::network::{self, PlannedEgress};
 use crate::plan::{Ids, PlannedWorkspace, WORKSPACE};
 use crate::refusal::Refusal;
 use crate::request::Request;
 
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-pub(crate) fn environment(policy: &Policy, host: &Host, ids: &Ids) -> Vec<(String, String)> {
+pub(crate) fn environment(
+    policy: &Policy,
+    host: &Host,
+    ids: &Ids,
+    egress: Option<&PlannedEgress>,
+) -> Vec<(String, String)> {
     let mut variables = host.environment.clone();
     variables.entry("PATH".into()).or_insert_with(|| PATH.into());
     for (name, value) in [
@@ -24,6 +30,7 @@ pub(crate) fn environment(policy: &Policy, host: &Host, ids: &Ids) -> Vec<(Strin
     ] {
         variables.insert(name.into(), value);
     }
+    variables.extend(egress.into_iter().flat_map(network::variables));
     for (name, value) in &policy.environment.set {
         variables.insert(name.clone(), value.clone());
     }

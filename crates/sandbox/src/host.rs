@@ -6,8 +6,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ringfence_linux::{Hierarchy, environment_names, landlock_abi, read_kernel_file};
-use ringfence_policy::{HostFiles, Policy, ToolchainDir, Workspace, secrets, toolchains_for_path};
+use ringfence_policy::{
+    HostFiles, Policy, SecretSource, ToolchainDir, Workspace, secrets, toolchains_for_path,
+};
 
+use crate::network::{NetworkFacts, needs_egress};
 use crate::protect::sockets_in;
 use crate::refusal::Refusal;
 use crate::request::Request;
@@ -75,6 +78,8 @@ pub struct Host {
     pub shows_more: bool,
     /// Unix sockets that programs of the host listen on now.
     pub sockets: Vec<PathBuf>,
+    /// What a plan with a network needs to know; nothing without one.
+    pub network: NetworkFacts,
     pub cgroups: Hierarchy,
     pub landlock: i32,
     pub open_files_hard: u64,
@@ -143,6 +148,7 @@ impl Host {
             git_user: if policy.identity.own_home_path { git_user(&home) } else { None },
             shows_more,
             sockets,
+            network: if needs_egress(request) { NetworkFacts::look() } else { NetworkFacts::default() },
             cgroups: Hierarchy::detect(),
             landlock: landlock_abi(),
             open_files_hard: rustix::process::getrlimit(rustix::process::Resource::Nofile)
@@ -248,8 +254,16 @@ fn passed_environment(policy: &Policy) -> BTreeMap<String, String> {
         .into_iter()
         .filter_map(|name| name.into_string().ok())
         .filter(|name| policy.environment.passes(name))
+        // Their values are egress's to know, and nobody else's: not even this process reads them.
+        .filter(|name| !is_secret(policy, name))
         .filter_map(|name| std::env::var(&name).ok().map(|value| (name, value)))
         .collect()
+}
+
+fn is_secret(policy: &Policy, name: &str) -> bool {
+    policy.network.secrets.iter().any(|secret| {
+        secret.name == name || matches!(&secret.from, SecretSource::Env(source) if source == name)
+    })
 }
 
 /// `path` with its symlinks resolved; where its last part does not exist, that of its parent.

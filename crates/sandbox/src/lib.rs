@@ -9,6 +9,8 @@ mod environment;
 mod host;
 mod infer;
 mod limits;
+mod network;
+mod network_record;
 mod outcome;
 mod plan;
 mod protect;
@@ -20,6 +22,8 @@ mod view;
 
 pub use denial::{Denial, DenialKind};
 pub use host::{GitUser, Host, HostPath, OuterIds, RootEntry, WorkspaceDir};
+pub use network::{NetworkFacts, PlannedEgress};
+pub use network_record::{ConnectionRecord, NetworkRecord};
 pub use outcome::{Captured, End, Outcome, Usage};
 pub use plan::{Access, Ids, MappedIds, Mount, Plan, PlannedLimits, PlannedWorkspace, WORKSPACE, plan};
 pub use providers::{Native, Provider};

@@ -4,6 +4,7 @@ use ringfence_linux::{CgroupLimits, Controller};
 use ringfence_policy::{Clause, Limits};
 
 use crate::host::Host;
+use crate::network::needs_egress;
 use crate::plan::PlannedLimits;
 use crate::receipt::Receipt;
 use crate::refusal::Refusal;
@@ -102,6 +103,22 @@ pub(crate) fn plan_limits(
             "supervisor's deadline, then SIGKILL of the tree",
         );
     }
+    let connections = limits.connections.map(|most| (Clause::LimitConnections, most.to_string()));
+    let bandwidth = limits.bandwidth.map(|rate| (Clause::LimitBandwidth, rate.to_string()));
+    for (clause, value) in connections.into_iter().chain(bandwidth) {
+        if policy.waived.contains(&Clause::Network) {
+            let why = "the sandbox shares the host's network: network was waived";
+            if asked(clause) || request.strict {
+                let fix = "leave `--waive network` out, or leave the limit out".into();
+                return Err(Refusal::NotEnforceable { clause: clause.as_str(), why: why.into(), fix });
+            }
+            receipt.unenforced(clause, value, why);
+        } else if needs_egress(request) {
+            receipt.enforced(clause, value, "egress, which carries every connection");
+        } else {
+            receipt.enforced(clause, value, "nothing leaves the network namespace");
+        }
+    }
     Ok(PlannedLimits {
         cgroup,
         processes: limits.processes,
@@ -121,6 +138,8 @@ fn drop_limit(limits: &mut Limits, clause: Clause) {
         Clause::LimitOpenFiles => limits.open_files = None,
         Clause::LimitOutput => limits.output = None,
         Clause::LimitWallTime => limits.wall_time = None,
+        Clause::LimitConnections => limits.connections = None,
+        Clause::LimitBandwidth => limits.bandwidth = None,
         _ => {}
     }
 }

@@ -6,6 +6,7 @@ use ringfence_guard::ExecStage;
 use ringfence_linux::Exited;
 
 use crate::denial::Denial;
+use crate::network_record::NetworkRecord;
 use crate::receipt::Receipt;
 
 /// How a run ended.
@@ -44,6 +45,8 @@ pub struct Outcome {
     pub denials: Vec<Denial>,
     /// What the end check found, one line each.
     pub notes: Vec<String>,
+    /// What went through egress; `None` where the sandbox had none.
+    pub network: Option<NetworkRecord>,
     pub receipt: Receipt,
 }
 

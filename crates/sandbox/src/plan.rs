@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use ringfence_linux::{CgroupLimits, Hierarchy};
-use ringfence_policy::{Clause, HostFiles, NetworkMode, Policy, ProfileName, protected};
+use ringfence_policy::{Clause, HostFiles, Policy, ProfileName, protected};
 use serde::Serialize;
 
 use crate::environment::{environment, working_directory};
 use crate::host::{Host, OuterIds};
 use crate::limits::plan_limits;
+use crate::network::{self, PlannedEgress, plan_egress, resolver_mount};
 use crate::receipt::Receipt;
 use crate::refusal::Refusal;
 use crate::request::Request;
@@ -156,6 +157,8 @@ pub struct Plan {
     pub hostname: String,
     /// A network namespace of its own, or the host's (waived).
     pub own_network: bool,
+    /// The way out of it, if there is one.
+    pub egress: Option<PlannedEgress>,
     pub limits: PlannedLimits,
     pub environment: Vec<(String, String)>,
     pub directory: PathBuf,
@@ -172,16 +175,29 @@ pub struct Plan {
 pub fn plan(request: &Request, host: &Host, provider: &'static str) -> Result<Plan, Refusal> {
     let policy = &request.policy.policy;
     let mut receipt = Receipt::new(provider);
-    check_network(policy, &mut receipt)?;
+    let egress = plan_egress(request, host);
+    network::describe(policy, egress.as_ref(), &mut receipt);
+    let needs_filter = egress.is_some() && policy.waived.contains(&Clause::Syscalls);
+    if needs_filter {
+        return Err(Refusal::NotEnforceable {
+            clause: "network",
+            why: "which program connects, and to what, is seen by the syscall filter, which is waived".into(),
+            fix: "leave `--waive syscalls` out, or open single calls with --allow-syscall".into(),
+        });
+    }
     let ids = plan_ids(policy, host);
     let workspace = plan_workspace(policy, host);
-    let mounts = plan_mounts(policy, host, &ids, workspace.as_ref());
+    let mut mounts = plan_mounts(policy, host, &ids, workspace.as_ref());
+    if egress.is_some() {
+        mounts.extend(resolver_mount(host));
+    }
     let limits = plan_limits(request, host, &mut receipt)?;
-    let environment = environment(policy, host, &ids);
+    let environment = environment(policy, host, &ids, egress.as_ref());
     let directory = working_directory(request, host, workspace.as_ref())?;
     let waived = |clause| policy.waived.contains(&clause);
     let plan = Plan {
         own_network: !waived(Clause::Network),
+        egress,
         landlock: !waived(Clause::FilesystemLandlock) && host.landlock > 0,
         seccomp: !waived(Clause::Syscalls),
         unix_datagrams: datagrams_stay_inside(policy, host),
@@ -202,34 +218,6 @@ pub fn plan(request: &Request, host: &Host, provider: &'static str) -> Result<Pl
 fn datagrams_stay_inside(policy: &Policy, host: &Host) -> bool {
     let landlock = !policy.waived.contains(&Clause::FilesystemLandlock) && host.landlock >= RESOLVE_UNIX;
     landlock || !host.shows_more
-}
-
-fn check_network(policy: &Policy, receipt: &mut Receipt) -> Result<(), Refusal> {
-    if policy.waived.contains(&Clause::Network) {
-        receipt.waived(Clause::Network);
-        receipt.warnings.push("the sandbox shares the host's network: network was waived".into());
-        return Ok(());
-    }
-    match policy.network.mode {
-        NetworkMode::Off => {
-            receipt.enforced(Clause::Network, "off", "network namespace with loopback only");
-            Ok(())
-        }
-        mode @ (NetworkMode::Allow | NetworkMode::Open) => Err(Refusal::NotEnforceable {
-            clause: "network",
-            why: format!("mode `{}` needs egress, which this version does not have", mode_name(mode)),
-            fix: "use network.mode = \"off\", or give the network up in so many words with --waive network"
-                .into(),
-        }),
-    }
-}
-
-fn mode_name(mode: NetworkMode) -> &'static str {
-    match mode {
-        NetworkMode::Off => "off",
-        NetworkMode::Allow => "allow",
-        NetworkMode::Open => "open",
-    }
 }
 
 fn plan_ids(policy: &Policy, host: &Host) -> Ids {

@@ -61,6 +61,7 @@ fn request(profile: ProfileName, toml: &str) -> Request {
         directory: None,
         stream: Stream::Inherit,
         trace: false,
+        learn: false,
         strict: false,
         state: "/home/ann/.local/state/ringfence".into(),
     }

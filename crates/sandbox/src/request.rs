@@ -26,6 +26,8 @@ pub struct Request {
     pub stream: Stream,
     /// Report every refused file access, exactly.
     pub trace: bool,
+    /// Give every name an address, so that it is seen which ports are tried. Grants nothing.
+    pub learn: bool,
     /// A default limit that can't be enforced is an error too.
     pub strict: bool,
     /// Where counts of placeholders are kept.

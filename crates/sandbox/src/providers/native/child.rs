@@ -8,10 +8,10 @@ use std::path::Path;
 use ringfence_guard::{Command, FromGuard, OomScore, Stdio, serve};
 use ringfence_linux::seccomp::{Listen, Program, install};
 use ringfence_linux::{
-    Helper, LandlockAccess, LandlockRule, LandlockRuleset, LandlockTarget, MountFlags, clone_tree,
-    close_except, drop_all_capabilities, enter_network, exit_now, is_hung_up, make_network, move_fd,
-    open_pty, recv_with_fds, release_old_root, restrict_tree, scrub_environment, send_with_fds,
-    set_die_with_parent, set_dumpable, set_hostname, set_limit, unshare_cgroup, window_size,
+    Helper, LandlockAccess, LandlockRule, LandlockRuleset, LandlockTarget, MAX_FDS, MountFlags, NewNetwork,
+    Settings, clone_tree, close_except, drop_all_capabilities, enter_network, exit_now, is_hung_up,
+    make_network, move_fd, open_pty, recv_with_fds, release_old_root, restrict_tree, scrub_environment,
+    send_with_fds, set_die_with_parent, set_dumpable, set_hostname, set_limit, unshare_cgroup, window_size,
 };
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom, fcntl_getfl, fstat, open, seek};
 use rustix::io::fcntl_dupfd_cloexec;
@@ -58,7 +58,17 @@ fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<(Comma
     steps.run("let go of the caller's descriptors", "", || close_except(&keep))?;
     let helper = steps.run("start a helper thread", "", Helper::start)?;
     let network = match plan.own_network {
-        true => Some(steps.run("make a network namespace", "", || helper.give(make_network))?),
+        true => {
+            let furniture = match &plan.egress {
+                Some(egress) => {
+                    let settings = steps.run("hold the kernel's settings", "", Settings::hold)?;
+                    Some((egress.shape.clone(), settings))
+                }
+                None => None,
+            };
+            let make = move || make_network(furniture.as_ref().map(|(shape, settings)| (shape, settings)));
+            Some(steps.run("make a network namespace", "", || helper.give(make))?)
+        }
         false => None,
     };
     let trees = receive_trees(control, plan, &steps)?;
@@ -79,10 +89,7 @@ fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<(Comma
             let network = network.wait()?;
             enter_network(network.namespace.as_fd()).map(|()| network)
         })?;
-        let message = FromGuard::Network.encode();
-        steps.run("report the network", "", || {
-            send_with_fds(control.as_fd(), &message, &[network.sockets.as_fd()])
-        })?;
+        steps.run("report the network", "", || report_network(control, &network))?;
     }
     steps.run("set the hostname", "", || set_hostname(&plan.hostname))?;
     enter_cgroup(control, &steps)?;
@@ -113,6 +120,19 @@ fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<(Comma
     steps.run("report", "", || send_with_fds(control.as_fd(), &FromGuard::Ready.encode(), &fds))?;
     drop((listener, master, own_stdin));
     Ok((command(request, plan, stdio, &steps)?, score))
+}
+
+/// Send out what belongs to the network namespace but is used from outside.
+fn report_network(control: &OwnedFd, network: &NewNetwork) -> std::io::Result<()> {
+    let (first, more) = network.served.split_at(network.served.len().min(MAX_FDS - 1));
+    let mut fds = vec![network.sockets.as_fd()];
+    fds.extend(first.iter().map(AsFd::as_fd));
+    send_with_fds(control.as_fd(), &FromGuard::Network.encode(), &fds)?;
+    for some in more.chunks(MAX_FDS) {
+        let fds: Vec<_> = some.iter().map(AsFd::as_fd).collect();
+        send_with_fds(control.as_fd(), &FromGuard::Sockets.encode(), &fds)?;
+    }
+    Ok(())
 }
 
 /// A file that is only to be read, opened again on a read-only mount: its owner could change its mode and times

@@ -12,9 +12,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use ringfence_egress::{DNS, HTTP_PROXY};
 use ringfence_linux::seccomp::{Listener, Notification};
 use ringfence_linux::{UnixSockets, as_user, borrow_fd, connect_bytes};
-use ringfence_policy::Blocked;
+use ringfence_policy::{Blocked, NetworkReason};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags, fcntl_getfl, fcntl_setfl, open,
@@ -24,6 +25,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, socket_domain, socket_error, socket_timeout};
 use rustix::net::{AddressFamily, SocketType};
 
+use super::egress::Egress;
 use crate::denial::{Denial, DenialKind, Denials};
 use crate::plan::{MappedIds, Mount, Plan};
 
@@ -39,10 +41,26 @@ const LOOK: Duration = Duration::from_millis(100);
 struct Waiting {
     id: u64,
     socket: OwnedFd,
-    /// A unix socket whose server's queue is full; others are told by the kernel.
-    full: Option<Target>,
+    what: WaitsFor,
     /// The socket's own limit for this.
     until: Option<Instant>,
+}
+
+enum WaitsFor {
+    /// The kernel, which tells by the socket itself.
+    Kernel,
+    /// A place in the queue of a unix socket's server.
+    Room(Target),
+    /// Egress, to listen where this goes to.
+    Egress { order: u64, to: Internet },
+}
+
+/// An internet address and who wants to go there.
+struct Internet {
+    address: Vec<u8>,
+    to: SocketAddr,
+    stream: bool,
+    process: Option<String>,
 }
 
 /// Where a connection goes to.
@@ -79,9 +97,10 @@ impl<'a> Connects<'a> {
         &mut self,
         listener: &Listener,
         call: &Notification,
+        egress: Option<&mut Egress>,
         denials: &mut Denials,
     ) -> std::io::Result<()> {
-        match self.attempt(listener, call, denials) {
+        match self.attempt(listener, call, egress, denials) {
             Ok(Some(waiting)) => {
                 self.waiting.push(waiting);
                 Ok(())
@@ -95,6 +114,7 @@ impl<'a> Connects<'a> {
         &mut self,
         listener: &Listener,
         call: &Notification,
+        egress: Option<&mut Egress>,
         denials: &mut Denials,
     ) -> Result<Option<Waiting>, Errno> {
         let socket = borrow_fd(call.pid, call.args[0] as i32).map_err(|error| errno(&error))?;
@@ -104,22 +124,62 @@ impl<'a> Connects<'a> {
             // Whatever was read may be another process's. Nobody waits for this answer.
             return Err(Errno::INTR);
         }
-        let target = match family {
-            AddressFamily::UNIX => self.unix_target(call, address, denials)?,
-            _ => Target::Given(address),
+        if family == AddressFamily::UNIX {
+            let target = self.unix_target(call, address, denials)?;
+            return match self.connect(&socket, &target) {
+                Ok(()) => Ok(None),
+                Err(Errno::AGAIN) if blocks(&socket)? => {
+                    Ok(Some(waiting(call.id, socket, WaitsFor::Room(target))))
+                }
+                Err(error) => Err(error),
+            };
+        }
+        let Some(to) = internet_address(family, &address) else {
+            return self.connect(&socket, &Target::Given(address)).map(|()| None);
         };
-        let connected = self.connect(&socket, &target);
-        if let (Target::Given(address), Err(error)) = (&target, connected) {
-            note(&socket, family, address, error, denials);
+        let stream = rustix::net::sockopt::socket_type(&socket) == Ok(SocketType::STREAM);
+        let process = process_name(call.pid);
+        let internet = Internet { address, to, stream, process };
+        match egress {
+            Some(egress) if egress.is_open() && stream && leads_out(to) => {
+                let order = egress.listen(to);
+                Ok(Some(waiting(call.id, socket, WaitsFor::Egress { order, to: internet })))
+            }
+            egress => self.reach(call.id, socket, internet, egress, denials),
+        }
+    }
+
+    /// Connect to an internet address, which is one of this namespace or leads nowhere.
+    fn reach(
+        &self,
+        id: u64,
+        socket: OwnedFd,
+        Internet { address, to, stream, process }: Internet,
+        egress: Option<&mut Egress>,
+        denials: &mut Denials,
+    ) -> Result<Option<Waiting>, Errno> {
+        let connected = self.connect(&socket, &Target::Given(address));
+        match (egress, connected) {
+            (Some(egress), Ok(()) | Err(Errno::INPROGRESS)) => {
+                if let (Some(from), Some(process)) = (local_address(&socket), process) {
+                    egress.remember(from, process);
+                }
+            }
+            (Some(egress), Err(error)) if leads_out(to) && is_refusal(error) => {
+                egress.refused(to, stream, process, denials);
+            }
+            (None, Err(error)) if leads_out(to) && is_refusal(error) => {
+                let reason = if stream { NetworkReason::Off } else { NetworkReason::Udp };
+                let blocked =
+                    Blocked::Network { host: to.ip().to_string(), port: Some(to.port()), process, reason };
+                denials.add(Denial::new(DenialKind::Network, &blocked));
+            }
+            _ => {}
         }
         match connected {
             Ok(()) => Ok(None),
-            Err(error) if !blocks(&socket)? => Err(error),
             // Only a socket that has just been told to connect; one that is connecting already says ALREADY.
-            Err(Errno::INPROGRESS) => Ok(Some(waiting(call.id, socket, None))),
-            Err(Errno::AGAIN) if family == AddressFamily::UNIX => {
-                Ok(Some(waiting(call.id, socket, Some(target))))
-            }
+            Err(Errno::INPROGRESS) if blocks(&socket)? => Ok(Some(waiting(id, socket, WaitsFor::Kernel))),
             Err(error) => Err(error),
         }
     }
@@ -214,38 +274,68 @@ impl<'a> Connects<'a> {
 
     /// What to wait for, beside what the loop waits for already.
     pub(super) fn polled(&self) -> impl Iterator<Item = PollFd<'_>> {
-        let open = self.waiting.iter().filter(|waiting| waiting.full.is_none());
+        let open = self.waiting.iter().filter(|waiting| matches!(waiting.what, WaitsFor::Kernel));
         open.map(|waiting| PollFd::from_borrowed_fd(waiting.socket.as_fd(), PollFlags::OUT))
     }
 
     /// When to look at the waiting ones at the latest.
     pub(super) fn patience(&self) -> Option<Duration> {
-        let full = self.waiting.iter().any(|waiting| waiting.full.is_some());
+        let full = self.waiting.iter().any(|waiting| matches!(waiting.what, WaitsFor::Room(_)));
         if full { Some(AGAIN) } else { (!self.waiting.is_empty()).then_some(LOOK) }
     }
 
     /// Answer those that can be answered, and let go of those that nobody waits for any more.
-    pub(super) fn look(&mut self, listener: &Listener) {
+    pub(super) fn look(
+        &mut self,
+        listener: &Listener,
+        mut egress: Option<&mut Egress>,
+        denials: &mut Denials,
+    ) {
         for waiting in std::mem::take(&mut self.waiting) {
             if !listener.is_alive(waiting.id) {
                 continue;
             }
-            let late = waiting.until.is_some_and(|until| Instant::now() >= until);
-            let answer = match &waiting.full {
-                Some(target) => match self.connect(&waiting.socket, target) {
-                    Err(Errno::AGAIN) if !late => None,
-                    done => Some(done),
-                },
-                None => connected(&waiting.socket).or(late.then_some(Err(Errno::INPROGRESS))),
-            };
-            let _ = match answer {
-                None => {
+            let id = waiting.id;
+            let answer = match self.look_at(waiting, egress.as_deref_mut(), denials) {
+                Ok(Some(waiting)) => {
                     self.waiting.push(waiting);
-                    Ok(())
+                    continue;
                 }
-                Some(Ok(())) => listener.return_value(waiting.id, 0),
-                Some(Err(error)) => listener.deny(waiting.id, error.raw_os_error()),
+                Ok(None) => listener.return_value(id, 0),
+                Err(error) => listener.deny(id, error.raw_os_error()),
             };
+            // A caller that is gone by now needs no answer.
+            drop(answer);
+        }
+    }
+
+    fn look_at(
+        &self,
+        waiting: Waiting,
+        egress: Option<&mut Egress>,
+        denials: &mut Denials,
+    ) -> Result<Option<Waiting>, Errno> {
+        let late = waiting.until.is_some_and(|until| Instant::now() >= until);
+        let Waiting { id, socket, what, until } = waiting;
+        match what {
+            WaitsFor::Room(target) => match self.connect(&socket, &target) {
+                Err(Errno::AGAIN) if !late => {
+                    Ok(Some(Waiting { id, socket, what: WaitsFor::Room(target), until }))
+                }
+                done => done.map(|()| None),
+            },
+            WaitsFor::Kernel => match connected(&socket) {
+                Some(done) => done.map(|()| None),
+                None if late => Err(Errno::INPROGRESS),
+                None => Ok(Some(Waiting { id, socket, what: WaitsFor::Kernel, until })),
+            },
+            WaitsFor::Egress { order, to } => {
+                let Some(egress) = egress else { return Err(Errno::NETUNREACH) };
+                match egress.answer(order) {
+                    None => Ok(Some(Waiting { id, socket, what: WaitsFor::Egress { order, to }, until })),
+                    Some(_) => self.reach(id, socket, to, Some(egress), denials),
+                }
+            }
         }
     }
 }
@@ -258,9 +348,9 @@ fn blocks(socket: &OwnedFd) -> Result<bool, Errno> {
     Ok(!fcntl_getfl(socket)?.contains(OFlags::NONBLOCK))
 }
 
-fn waiting(id: u64, socket: OwnedFd, full: Option<Target>) -> Waiting {
+fn waiting(id: u64, socket: OwnedFd, what: WaitsFor) -> Waiting {
     let limit = socket_timeout(&socket, Timeout::Send).ok().flatten();
-    Waiting { id, socket, full, until: limit.map(|limit| Instant::now() + limit) }
+    Waiting { id, socket, what, until: limit.map(|limit| Instant::now() + limit) }
 }
 
 /// How a connection that was begun ended, once it has.
@@ -342,18 +432,25 @@ fn device_of_mount(process: i32, mount: u64) -> Option<(u32, u32)> {
     })
 }
 
-/// A connection to the outside that the network namespace refused.
-fn note(socket: &OwnedFd, family: AddressFamily, address: &[u8], error: Errno, denials: &mut Denials) {
-    if !matches!(error, Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::ADDRNOTAVAIL) {
-        return;
-    }
-    let Some(to) = internet_address(family, address) else { return };
-    if to.ip().to_canonical().is_loopback() || to.ip().is_unspecified() {
-        return;
-    }
-    let stream = rustix::net::sockopt::socket_type(socket) == Ok(SocketType::STREAM);
-    let what = format!("connect to {to}{}", if stream { "" } else { " by UDP" });
-    denials.add(Denial::new(DenialKind::Network, &Blocked::Network { what }));
+/// Nobody is there, or there is no way.
+fn is_refusal(error: Errno) -> bool {
+    matches!(error, Errno::CONNREFUSED | Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::ADDRNOTAVAIL)
+}
+
+/// Is this an address of somebody else's?
+fn leads_out(to: SocketAddr) -> bool {
+    let ip = to.ip().to_canonical();
+    !ip.is_loopback() && !ip.is_unspecified() && ![DNS.ip(), HTTP_PROXY.ip()].contains(&ip)
+}
+
+fn process_name(tid: u32) -> Option<String> {
+    let name = std::fs::read_to_string(format!("/proc/{tid}/comm")).ok()?;
+    // The program may have given itself any name.
+    Some(name.trim_end_matches('\n').chars().map(|c| if c.is_control() { '?' } else { c }).collect())
+}
+
+fn local_address(socket: &OwnedFd) -> Option<SocketAddr> {
+    rustix::net::getsockname(socket).ok()?.try_into().ok()
 }
 
 fn internet_address(family: AddressFamily, address: &[u8]) -> Option<SocketAddr> {

@@ -11,12 +11,14 @@ use ringfence_linux::{
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::child::{Inheritance, live};
+use super::egress::Egress;
 use super::faults::Steps;
 use super::identity::{map_from_outside, map_trees};
 use super::setup::Failure;
 use super::supervise::{Watched, supervise};
 use super::{stdio, syscalls};
 use crate::infer::infer;
+use crate::network::trust_mounts;
 use crate::outcome::{Captured, End, Outcome, Usage};
 use crate::plan::Plan;
 use crate::protect::{Protection, sweep_placeholders};
@@ -96,9 +98,19 @@ pub(crate) fn run(request: &Request, plan: Plan) -> Result<Outcome, Refusal> {
     })
 }
 
-fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Result<Outcome, Refusal> {
+fn run_protected(request: &Request, mut plan: Plan, protection: &Protection) -> Result<Outcome, Refusal> {
     let steps = Steps::for_side("parent");
     let started = Instant::now();
+    // Before guard, which is a copy of this process as it is then, and before anything that egress should not have.
+    let egress = match &plan.egress {
+        Some(planned) => {
+            let (egress, authority) = Egress::start(planned, &steps)?;
+            let trusted = authority.map(|authority| trust_mounts(planned, &authority));
+            plan.mounts.extend(trusted.into_iter().flatten());
+            Some(egress)
+        }
+        None => None,
+    };
     let hierarchy = plan.cgroups.clone();
     let git = protection.git_directories();
     let rules = syscalls::rules(&request.policy.policy, &plan, &git, request.trace);
@@ -147,6 +159,7 @@ fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Resu
         pipes,
         rules: &rules,
         git: &git,
+        egress,
         started,
     };
     let ended = supervise(watched);
@@ -185,6 +198,7 @@ fn run_protected(request: &Request, plan: Plan, protection: &Protection) -> Resu
         captured: Captured { stdout: ended.stdout, stderr: ended.stderr, truncated: ended.truncated },
         denials: ended.denials.into_vec(),
         notes,
+        network: ended.network,
         receipt: plan.receipt,
     })
 }

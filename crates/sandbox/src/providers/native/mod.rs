@@ -2,6 +2,7 @@
 
 mod child;
 mod connect;
+mod egress;
 mod faults;
 mod identity;
 mod launch;

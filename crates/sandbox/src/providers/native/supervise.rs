@@ -15,12 +15,14 @@ use rustix::termios::isatty;
 
 use super::child::{DISK_FULL, TMP_FULL};
 use super::connect::Connects;
+use super::egress::Egress;
 use super::launch::{Root, failed_inside};
 use super::relay::Relay;
 use super::stdio::Pipes;
 use super::syscalls;
 use crate::denial::{Denial, DenialKind, Denials};
 use crate::infer::infer_limits;
+use crate::network_record::NetworkRecord;
 use crate::outcome::End;
 use crate::plan::Plan;
 use crate::protect::{GitDirectory, sweep_placeholders};
@@ -48,6 +50,7 @@ pub(super) struct Watched<'a> {
     pub(super) pipes: Option<Pipes>,
     pub(super) rules: &'a Rules,
     pub(super) git: &'a [GitDirectory],
+    pub(super) egress: Option<Egress>,
     pub(super) started: Instant,
 }
 
@@ -59,6 +62,7 @@ pub(super) struct Ended {
     pub(super) stderr: Vec<u8>,
     pub(super) truncated: bool,
     pub(super) denials: Denials,
+    pub(super) network: Option<NetworkRecord>,
 }
 
 impl Ended {
@@ -110,6 +114,7 @@ enum Source {
     Control,
     Signals,
     Listener,
+    Egress,
     Stdout,
     Stderr,
     Terminal,
@@ -160,7 +165,8 @@ impl Loop<'_> {
             match source {
                 Source::Control => self.hear_guard()?,
                 Source::Signals => self.take_signals(),
-                Source::Listener => self.answer_call(),
+                Source::Listener => self.answer_call()?,
+                Source::Egress => self.hear_egress()?,
                 Source::Stdout | Source::Stderr => {
                     self.read_output();
                 }
@@ -176,7 +182,7 @@ impl Loop<'_> {
             }
         }
         if let Some(listener) = &self.listener {
-            self.connects.look(listener);
+            self.connects.look(listener, self.watched.egress.as_mut(), &mut self.seen.denials);
         }
         self.check_time();
         Ok(())
@@ -192,6 +198,10 @@ impl Loop<'_> {
         if let Some(listener) = &self.listener {
             sources.push(Source::Listener);
             polled.push(PollFd::from_borrowed_fd(listener.as_fd(), input));
+        }
+        if let Some(egress) = self.watched.egress.as_ref().filter(|egress| !egress.is_gone()) {
+            sources.push(Source::Egress);
+            polled.push(PollFd::from_borrowed_fd(egress.as_fd(), input));
         }
         if let Some(pipes) = &self.watched.pipes {
             sources.extend([Source::Stdout, Source::Stderr]);
@@ -255,10 +265,13 @@ impl Loop<'_> {
         }
         match FromGuard::decode(&message.bytes) {
             Some(FromGuard::Network) => {
-                if let Some(sockets) = message.fds.into_iter().next() {
+                let mut fds = message.fds.into_iter();
+                if let Some(sockets) = fds.next() {
                     self.connects.know(sockets);
                 }
+                self.give_to_egress(fds.collect());
             }
+            Some(FromGuard::Sockets) => self.give_to_egress(message.fds),
             Some(FromGuard::Ready) => {
                 let mut fds = message.fds.into_iter();
                 if self.watched.plan.seccomp {
@@ -302,16 +315,34 @@ impl Loop<'_> {
         }
     }
 
-    fn answer_call(&mut self) {
+    fn give_to_egress(&mut self, sockets: Vec<OwnedFd>) {
+        if let Some(egress) = &mut self.watched.egress {
+            egress.give(sockets);
+        }
+    }
+
+    fn hear_egress(&mut self) -> Result<(), Refusal> {
+        let Some(egress) = &mut self.watched.egress else { return Ok(()) };
+        egress.hear(&mut self.seen.denials)?;
+        if let Some((v4, v6)) = egress.take_wish() {
+            self.tell(ToGuard::Sockets { v4, v6 });
+        }
+        Ok(())
+    }
+
+    fn answer_call(&mut self) -> Result<(), Refusal> {
+        // A name has its address before anybody can connect to it; so is it known here before that is looked at.
+        self.hear_egress()?;
         let trace = self.watched.request.trace.then_some(self.watched.plan);
-        let Watched { rules, git, .. } = &self.watched;
+        let Watched { rules, git, egress, .. } = &mut self.watched;
+        let (connects, denials) = (&mut self.connects, &mut self.seen.denials);
         if let Some(listener) = &self.listener
-            && syscalls::answer(listener, rules, git, trace, &mut self.connects, &mut self.seen.denials)
-                .is_err()
+            && syscalls::answer(listener, rules, git, trace, connects, egress.as_mut(), denials).is_err()
         {
             // Nobody listens any more: from here on closed calls fail by themselves.
             self.listener = None;
         }
+        Ok(())
     }
 
     fn tell(&self, message: ToGuard) {
@@ -406,6 +437,9 @@ impl Loop<'_> {
         {
             // What the command has read is read for whoever shares the caller's stdin.
             let _ = seek(rustix::stdio::stdin(), SeekFrom::Start(position));
+        }
+        if let Some(egress) = self.watched.egress.take() {
+            self.seen.network = Some(egress.finish(&mut self.seen.denials));
         }
         if self.seen.truncated {
             let denial = self.seen.limit(self.watched.request, self.watched.plan, Clause::LimitOutput);

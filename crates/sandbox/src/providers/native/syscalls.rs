@@ -15,6 +15,7 @@ use ringfence_policy::{Blocked, Policy};
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 
 use super::connect::Connects;
+use super::egress::Egress;
 use super::trace::TRACED;
 use crate::denial::{Denial, DenialKind, Denials};
 use crate::plan::Plan;
@@ -70,6 +71,7 @@ pub(super) fn answer(
     git: &[GitDirectory],
     trace: Option<&Plan>,
     connects: &mut Connects<'_>,
+    egress: Option<&mut Egress>,
     denials: &mut Denials,
 ) -> io::Result<()> {
     let Some(call) = listener.recv()? else { return Ok(()) };
@@ -77,7 +79,7 @@ pub(super) fn answer(
     let name = arch.and_then(|arch| name_of(arch, call.nr));
     if rules.decide(Arch::NATIVE, call.arch, call.nr, &call.args) == Decision::Trace {
         if name == Some(CONNECT) {
-            return connects.carry(listener, &call, denials);
+            return connects.carry(listener, &call, egress, denials);
         }
         if let (Some(plan), Some(name)) = (trace, name) {
             super::trace::note(&call, name, plan, denials);

@@ -1,0 +1,340 @@
+//! The owner's side of egress: starts it, hands it the sandbox's sockets, hears what it did, ends it.
+//!
+//! Egress is forked before guard and fetches its secrets itself: neither this process nor any inside ever holds one.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use ringfence_egress::{Event, Order, Setup, SocketRole, Upstream};
+use ringfence_linux::{
+    Fork, MAX_FDS, Namespaces, control_pair, exit_now, fork_into, recv_with_fds, send_with_fds, wait_for,
+};
+use ringfence_policy::{Blocked, Host, HostName, NetworkMode, NetworkReason, NetworkRules};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{Shutdown, shutdown};
+use rustix::process::{Signal, pidfd_send_signal};
+
+use super::faults::Steps;
+use crate::denial::{Denial, DenialKind, Denials};
+use crate::network::PlannedEgress;
+use crate::network_record::{ConnectionRecord, NetworkRecord};
+use crate::refusal::Refusal;
+
+/// A keyring or a command may have to be asked for a secret.
+const READY: Duration = Duration::from_secs(60);
+/// What egress has to read an order, and at the end to report.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// So many connections are remembered by who made them.
+const CALLERS: usize = 16 << 10;
+
+pub(super) struct Egress {
+    pid: i32,
+    pidfd: OwnedFd,
+    channel: OwnedFd,
+    rules: NetworkRules,
+    open: bool,
+    /// What the next sockets from inside are for.
+    expected: VecDeque<SocketRole>,
+    /// What has an address inside.
+    names: HashMap<IpAddr, HostName>,
+    callers: Callers,
+    connections: HashMap<u64, Connection>,
+    totals: BTreeMap<Connection, ConnectionRecord>,
+    tried: BTreeSet<(String, Option<u16>)>,
+    orders: u64,
+    /// Answered orders to listen, by number; `true` if something listens there.
+    listening: HashMap<u64, bool>,
+    more: Option<(u8, u8)>,
+    gone: bool,
+}
+
+/// What is counted together.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Connection {
+    process: Option<String>,
+    host: String,
+    port: u16,
+    via: u8,
+}
+
+/// Who made a connection, by its address inside.
+#[derive(Default)]
+struct Callers {
+    by_address: HashMap<SocketAddr, String>,
+    order: VecDeque<SocketAddr>,
+}
+
+impl Callers {
+    fn remember(&mut self, address: SocketAddr, process: String) {
+        if self.by_address.insert(address, process).is_none() {
+            self.order.push_back(address);
+        }
+        if self.order.len() > CALLERS
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.by_address.remove(&oldest);
+        }
+    }
+}
+
+impl Egress {
+    /// Fork it. Where TLS of some host ends in it, also wait for the authority that is to be trusted.
+    pub(super) fn start(planned: &PlannedEgress, steps: &Steps) -> Result<(Self, Option<String>), Refusal> {
+        let (channel, theirs) = steps.run("make a channel for egress", "", control_pair)?;
+        steps.run("set up the channel for egress", "", || {
+            Ok(set_socket_timeout(&channel, Timeout::Send, Some(PATIENCE))?)
+        })?;
+        let forked = steps.run("start egress", "", || fork_into(Namespaces::default(), None))?;
+        let Fork::Parent { pid, pidfd } = forked else {
+            drop(channel);
+            let setup = Setup { upstream: upstream(), ..planned.setup.clone() };
+            ringfence_egress::run(&setup, theirs);
+        };
+        let mut egress = Self {
+            pid,
+            pidfd,
+            channel,
+            rules: NetworkRules::new(&planned.setup.network),
+            open: planned.setup.network.mode == NetworkMode::Open,
+            expected: planned.roles.iter().copied().collect(),
+            names: HashMap::new(),
+            callers: Callers::default(),
+            connections: HashMap::new(),
+            totals: BTreeMap::new(),
+            tried: BTreeSet::new(),
+            orders: 0,
+            listening: HashMap::new(),
+            more: None,
+            gone: false,
+        };
+        drop(theirs);
+        let authority = if planned.terminates { egress.wait_for_authority()? } else { None };
+        Ok((egress, authority))
+    }
+
+    fn wait_for_authority(&mut self) -> Result<Option<String>, Refusal> {
+        match self.next_event(READY) {
+            Some(Event::Ready { authority }) => Ok(authority),
+            Some(Event::Failed { what, why, fix }) => Err(cannot_start(what, why, fix)),
+            _ => Err(cannot_start(
+                "start egress".into(),
+                "it ended or did not get ready in time".into(),
+                "see whether a secret's command or keyring waits for an answer".into(),
+            )),
+        }
+    }
+
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        self.gone
+    }
+
+    /// May any address be connected to, if egress listens there?
+    pub(super) fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// Hand sockets from inside on, each for what it was made for.
+    pub(super) fn give(&mut self, sockets: Vec<OwnedFd>) {
+        for some in sockets.chunks(MAX_FDS) {
+            let roles: Vec<_> = some.iter().map_while(|_| self.expected.pop_front()).collect();
+            let fds: Vec<BorrowedFd<'_>> = some.iter().take(roles.len()).map(AsFd::as_fd).collect();
+            self.order(&Order::Sockets { roles }, &fds);
+        }
+    }
+
+    fn order(&mut self, order: &Order, fds: &[BorrowedFd<'_>]) {
+        let packet = serde_json::to_vec(order).unwrap_or_default();
+        if send_with_fds(self.channel.as_fd(), &packet, fds).is_err() {
+            self.gone = true;
+        }
+    }
+
+    /// More sockets that egress wants from inside.
+    pub(super) fn take_wish(&mut self) -> Option<(u8, u8)> {
+        self.more.take()
+    }
+
+    /// Ask for a listener at an address that is about to be connected to; the number to ask for the answer by.
+    pub(super) fn listen(&mut self, address: SocketAddr) -> u64 {
+        self.orders += 1;
+        let id = self.orders;
+        self.order(&Order::Listen { id, address }, &[]);
+        id
+    }
+
+    pub(super) fn answer(&mut self, order: u64) -> Option<bool> {
+        if self.gone { Some(false) } else { self.listening.remove(&order) }
+    }
+
+    pub(super) fn remember(&mut self, from: SocketAddr, process: String) {
+        self.callers.remember(from, process);
+    }
+
+    /// A connection that found nobody there: whom it was meant for, and why nobody is.
+    pub(super) fn refused(
+        &mut self,
+        to: SocketAddr,
+        stream: bool,
+        process: Option<String>,
+        denials: &mut Denials,
+    ) {
+        let ip = to.ip().to_canonical();
+        let host = self.names.get(&ip).map_or(Host::Address(ip), |name| Host::Name(name.clone()));
+        let reason = match self.rules.decide(&host, to.port()) {
+            _ if !stream => NetworkReason::Udp,
+            Err(reason) => reason,
+            Ok(_) if self.gone => NetworkReason::EgressGone,
+            // Granted, and refused all the same: nothing of ours.
+            Ok(_) => return,
+        };
+        self.deny(host.to_string(), Some(to.port()), process, reason, denials);
+    }
+
+    fn deny(
+        &mut self,
+        host: String,
+        port: Option<u16>,
+        process: Option<String>,
+        reason: NetworkReason,
+        denials: &mut Denials,
+    ) {
+        self.tried.insert((host.clone(), port));
+        let blocked = Blocked::Network { host, port, process, reason };
+        denials.add(Denial::new(DenialKind::Network, &blocked));
+    }
+
+    /// Take in all that egress has said by now.
+    pub(super) fn hear(&mut self, denials: &mut Denials) -> Result<(), Refusal> {
+        while !self.gone {
+            match self.next_event(Duration::ZERO) {
+                Some(event) => self.take_in(event, denials)?,
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// The next event, or `None` after `patience` or if egress is gone.
+    fn next_event(&mut self, patience: Duration) -> Option<Event> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+            let mut polled = [PollFd::from_borrowed_fd(self.channel.as_fd(), PollFlags::IN)];
+            match poll(&mut polled, Some(&left)) {
+                Ok(0) => return None,
+                Err(rustix::io::Errno::INTR) => continue,
+                _ => {}
+            }
+            let message = recv_with_fds(self.channel.as_fd()).unwrap_or_default();
+            if message.bytes.is_empty() {
+                self.gone = true;
+                return None;
+            }
+            // One that can't be read is from a broken egress; what it grants ends with it, here nothing is lost.
+            if let Ok(event) = serde_json::from_slice(&message.bytes) {
+                return Some(event);
+            }
+        }
+    }
+
+    fn take_in(&mut self, event: Event, denials: &mut Denials) -> Result<(), Refusal> {
+        match event {
+            Event::Ready { .. } => {}
+            Event::Failed { what, why, fix } => return Err(cannot_start(what, why, fix)),
+            Event::Named { name, v4, v6 } => {
+                if let Ok(name) = HostName::parse(&name) {
+                    self.names.insert(v4.into(), name.clone());
+                    self.names.insert(v6.into(), name);
+                }
+            }
+            Event::NeedSockets { v4, v6 } => {
+                self.expected.extend(std::iter::repeat_n(SocketRole::SpareV4, v4.into()));
+                self.expected.extend(std::iter::repeat_n(SocketRole::SpareV6, v6.into()));
+                let (more4, more6) = self.more.unwrap_or_default();
+                self.more = Some((more4.saturating_add(v4), more6.saturating_add(v6)));
+            }
+            Event::Listening { id, refused } => {
+                self.listening.insert(id, refused.is_none());
+            }
+            Event::Denied { from, host, port, reason } => {
+                let process = from.and_then(|from| self.callers.by_address.get(&from).cloned());
+                self.deny(host, port, process, reason, denials);
+            }
+            Event::Opened { id, from, host, port, via } => {
+                let process = self.callers.by_address.get(&from).cloned();
+                let connection =
+                    Connection { process: process.clone(), host: host.clone(), port, via: via as u8 };
+                let none = ConnectionRecord {
+                    process,
+                    host,
+                    port,
+                    via,
+                    address: None,
+                    count: 0,
+                    sent: 0,
+                    received: 0,
+                    errors: 0,
+                };
+                self.totals.entry(connection.clone()).or_insert(none).count += 1;
+                self.connections.insert(id, connection);
+            }
+            Event::Closed { id, address, sent, received, error } => {
+                let total =
+                    self.connections.remove(&id).and_then(|connection| self.totals.get_mut(&connection));
+                if let Some(total) = total {
+                    total.address = address.or(total.address);
+                    total.sent += sent;
+                    total.received += received;
+                    total.errors += u64::from(error.is_some());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tell it to end, take in its last words, and see that it is gone.
+    pub(super) fn finish(mut self, denials: &mut Denials) -> NetworkRecord {
+        let _ = shutdown(&self.channel, Shutdown::Write);
+        let deadline = Instant::now() + PATIENCE;
+        while let Some(event) = self.next_event(deadline.saturating_duration_since(Instant::now())) {
+            let _ = self.take_in(event, denials);
+        }
+        NetworkRecord {
+            connections: std::mem::take(&mut self.totals).into_values().collect(),
+            tried: std::mem::take(&mut self.tried).into_iter().collect(),
+        }
+    }
+}
+
+impl Drop for Egress {
+    fn drop(&mut self) {
+        let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+        let _ = wait_for(self.pid);
+    }
+}
+
+fn cannot_start(step: String, why: String, fix: String) -> Refusal {
+    Refusal::Failed { step, subject: String::new(), why, fix }
+}
+
+/// The caller's own proxies. Only for the egress process: a URL may hold a password.
+fn upstream() -> Upstream {
+    let read = |name: &str| {
+        let lower = std::env::var(name.to_lowercase()).ok();
+        lower.or_else(|| std::env::var(name).ok()).filter(|value| !value.is_empty())
+    };
+    Upstream {
+        http: read("HTTP_PROXY"),
+        https: read("HTTPS_PROXY"),
+        all: read("ALL_PROXY"),
+        except: read("NO_PROXY"),
+    }
+}
