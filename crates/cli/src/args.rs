@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Command, Parser, Subcommand, ValueEnum};
-use ringfence_policy::{Bound, ByteSize, Clause, Cpus, ProfileName, Span};
+use ringfence_policy::{AddressRange, Bound, ByteSize, Clause, Cpus, HostName, HostRule, ProfileName, Span};
+use ringfence_service::Registry;
 
 /// Run commands in a sandbox that proves it is closed.
 #[derive(Debug, Parser)]
@@ -30,13 +31,15 @@ pub(crate) enum Verb {
     Policy(PolicyArgs),
     Trust(TrustArgs),
     Denials(DenialsArgs),
+    Secret(SecretArgs),
     Doctor(DoctorArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }
 
 const RUN_HELP: &str = "\
-Sizes are like 512M or 2G, times like 30s or 1h30m; `none` lifts a limit.
+Sizes are like 512M or 2G, times like 30s or 1h30m; `none` lifts a limit. A host RULE is like
+api.example.com, *.example.com:443, 192.0.2.10:22 or @group; without a port it means 80 and 443.
 
 Exit status: the command's own; 128+n if signal n ended it; 124 after --timeout; 125 if the
 sandbox was refused or failed; 126 if the command can't be executed, 127 if it isn't there.
@@ -46,6 +49,10 @@ Examples:
   ringfence run --profile restrictive -- python3 script.py < input
   ringfence run --workspace ~/project --timeout 30s --memory 512M -- make test
   ringfence run --read /srv/data --env MODE=fast --pass-env TOKEN -- ./report
+  ringfence run --allow-host api.example.com:443 -- curl https://api.example.com/
+  ringfence run --allow-registry pip -- pip install --target lib requests
+  ringfence run --allow-host api.example.com --secret TOKEN=env:TOKEN@api.example.com -- ./deploy
+  ringfence run --learn -- ./unknown-program
   ringfence run --json -- ls | jq .exit_code
   ringfence run --explain -- true";
 
@@ -83,6 +90,12 @@ pub(crate) struct RunArgs {
     /// Report every refused file access
     #[arg(long, help_heading = "Run")]
     pub(crate) trace: bool,
+    /// Grant nothing more, and print the rules for what the command tried to reach
+    #[arg(long, help_heading = "Network")]
+    pub(crate) learn: bool,
+    /// Print what the command used, and its connections, on stderr
+    #[arg(long, help_heading = "Output")]
+    pub(crate) stats: bool,
     /// The command and its arguments
     #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
     pub(crate) command: Vec<OsString>,
@@ -119,13 +132,35 @@ pub(crate) struct PolicyFlags {
     #[arg(long, value_name = "NAME", help_heading = "Environment")]
     pub(crate) pass_env: Vec<String>,
     /// What may be reached: off, allow or open
-    #[arg(long, value_name = "MODE", help_heading = "Network and system calls")]
+    #[arg(long, value_name = "MODE", help_heading = "Network")]
     pub(crate) network: Option<NetworkChoice>,
+    /// Let the command reach a host: api.example.com, *.example.com:443, 192.0.2.10:22, @group
+    #[arg(long, value_name = "RULE", value_parser = HostRule::parse, help_heading = "Network")]
+    pub(crate) allow_host: Vec<HostRule>,
+    /// Refuse a host, whatever else would allow it
+    #[arg(long, value_name = "RULE", value_parser = HostRule::parse, help_heading = "Network")]
+    pub(crate) deny_host: Vec<HostRule>,
+    /// Let the command reach a port of your own loopback, at 127.0.0.1 and ::1
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Network")]
+    pub(crate) allow_local: Vec<u16>,
+    /// Private addresses that allowed names may lead to: 10.0.0.0/8
+    #[arg(long, value_name = "CIDR", value_parser = str::parse::<AddressRange>, help_heading = "Network")]
+    pub(crate) allow_private: Vec<AddressRange>,
+    /// Let TLS to this host go without a server name in it
+    #[arg(long, value_name = "NAME", value_parser = HostName::parse, help_heading = "Network")]
+    pub(crate) allow_no_sni: Vec<HostName>,
+    /// Let the command reach what this package client is configured to use: pip, npm, cargo, apt
+    #[arg(long, value_name = "CLIENT", value_parser = str::parse::<Registry>, help_heading = "Network")]
+    pub(crate) allow_registry: Vec<Registry>,
+    /// A secret that stays outside and is put into requests to its hosts: NAME=env:VARIABLE@HOST; also file:PATH,
+    /// cmd:COMMAND, store:NAME
+    #[arg(long, value_name = "SPEC", help_heading = "Network")]
+    pub(crate) secret: Vec<String>,
     /// Open a system call
-    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Network and system calls")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "System calls")]
     pub(crate) allow_syscall: Vec<String>,
     /// Close a system call
-    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Network and system calls")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "System calls")]
     pub(crate) deny_syscall: Vec<String>,
     /// End the command after this time
     #[arg(long, value_name = "TIME", value_parser = bound::<Span>, help_heading = "Limits")]
@@ -148,6 +183,12 @@ pub(crate) struct PolicyFlags {
     /// Captured bytes, each of stdout and stderr (with --json)
     #[arg(long, value_name = "SIZE", value_parser = bound::<ByteSize>, help_heading = "Limits")]
     pub(crate) output_limit: Option<Bound<ByteSize>>,
+    /// Connections out at one time
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true, help_heading = "Limits")]
+    pub(crate) connections: Option<Bound<u32>>,
+    /// Bytes a second over the network, in each direction
+    #[arg(long, value_name = "SIZE", value_parser = bound::<ByteSize>, help_heading = "Limits")]
+    pub(crate) bandwidth: Option<Bound<ByteSize>>,
     /// Give up a clause: network, syscalls, limits.memory …
     #[arg(long, value_name = "CLAUSE", value_parser = Clause::parse_waivable, help_heading = "Policy")]
     pub(crate) waive: Vec<Clause>,
@@ -243,6 +284,50 @@ pub(crate) enum Scope {
     Project,
     /// Your own config file
     User,
+}
+
+/// Keep secrets for `ringfence run --secret NAME=store:NAME@HOST`, encrypted.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A value is typed, piped or read from a file: never an argument, which other programs can see.\n\nExamples:\n  ringfence secret set GITHUB_TOKEN\n  ringfence secret ls\n  ringfence secret rm GITHUB_TOKEN"
+)]
+pub(crate) struct SecretArgs {
+    #[command(subcommand)]
+    pub(crate) verb: SecretVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SecretVerb {
+    /// Store a value, in place of an older one
+    #[command(
+        after_help = "Examples:\n  ringfence secret set GITHUB_TOKEN                       asks for it, without echo\n  pass github/token | ringfence secret set GITHUB_TOKEN --from-stdin\n  ringfence secret set DEPLOY_KEY --from-file ~/keys/deploy\n  ringfence run --allow-host api.example.com --secret TOKEN=store:GITHUB_TOKEN@api.example.com -- ./deploy"
+    )]
+    Set(SecretSetArgs),
+    /// The names of what is stored
+    #[command(after_help = "Example:\n  ringfence secret ls")]
+    Ls {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove a value
+    #[command(after_help = "Example:\n  ringfence secret rm GITHUB_TOKEN")]
+    Rm {
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SecretSetArgs {
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Read the value from stdin; one line end at its end is left out
+    #[arg(long, conflicts_with = "from_file")]
+    pub(crate) from_stdin: bool,
+    /// Read the value from a file; one line end at its end is left out
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from_file: Option<PathBuf>,
 }
 
 /// What this host can enforce, and the fix for each gap.

@@ -1,7 +1,7 @@
 //! The object that `run --json` prints.
 
-use ringfence_sandbox::{Denial, End, Exited, Receipt};
-use ringfence_service::{RunReport, ServiceError};
+use ringfence_sandbox::{Denial, End, Exited, NetworkRecord, Receipt};
+use ringfence_service::{LearnedRules, RunReport, ServiceError};
 use serde::Serialize;
 
 #[derive(Debug, Serialize)]
@@ -19,6 +19,11 @@ pub(crate) struct RunObject {
     truncated: bool,
     duration_ms: u64,
     usage: UsageObject,
+    /// Null where the sandbox had no network.
+    network: Option<NetworkRecord>,
+    /// Only with --learn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    learned: Option<LearnedRules>,
     denials: Vec<Denial>,
     notes: Vec<String>,
     /// Why the command itself could not be started.
@@ -36,7 +41,7 @@ struct UsageObject {
 
 impl From<RunReport> for RunObject {
     fn from(report: RunReport) -> Self {
-        let RunReport { exit_code, outcome, not_started } = report;
+        let RunReport { exit_code, outcome, not_started, learned } = report;
         let signal = match outcome.end {
             End::Exited(Exited::Signal(signal)) | End::Interrupted(signal) => Some(signal),
             _ => None,
@@ -58,6 +63,8 @@ impl From<RunReport> for RunObject {
                 max_memory_bytes: outcome.usage.max_memory,
                 processes: outcome.usage.processes,
             },
+            network: outcome.network,
+            learned,
             denials: outcome.denials,
             notes: outcome.notes,
             error: not_started,

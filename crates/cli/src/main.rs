@@ -6,8 +6,10 @@ mod args;
 mod failure;
 mod json;
 mod output;
+mod prompt;
 mod quick;
 mod resolve;
+mod stats;
 mod verbs;
 
 use std::ffi::OsString;
@@ -47,6 +49,7 @@ fn any_verb(argv: Vec<OsString>) -> Result<i32, Failure> {
         Verb::Policy(policy) => verbs::policy::policy(policy),
         Verb::Trust(trust) => verbs::trust::trust(trust),
         Verb::Denials(denials) => verbs::denials::denials(denials),
+        Verb::Secret(secret) => verbs::secret::secret(secret),
         Verb::Doctor(doctor) => verbs::doctor::doctor(doctor),
         Verb::Completions(completions) => verbs::completions::completions(completions),
         Verb::Man(man) => verbs::man::man(man),

@@ -51,6 +51,16 @@ pub(crate) fn note(text: &str) {
     say("note", AnsiColor::Cyan, text);
 }
 
+pub(crate) fn learned(text: &str) {
+    say("learned", AnsiColor::Green, text);
+}
+
+/// Text of our own below a line that was said.
+pub(crate) fn below(text: &str) {
+    let lines: String = text.lines().map(|line| format!("  {}\n", printable(line))).collect();
+    let _ = stderr().write_all(lines.as_bytes());
+}
+
 fn say(kind: &str, colour: AnsiColor, text: &str) {
     // One write, so that two runs on one terminal don't mix their lines.
     let line = format!("ringfence: {} {}\n", painted(colour, &format!("{kind}:")), printable(text));
@@ -83,23 +93,31 @@ pub(crate) fn printable(text: &str) -> String {
 
 /// Rows under a header: a table on a terminal, tab-separated lines in a pipe.
 pub(crate) fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) {
+    raw(rendered(header, rows, stdout()).as_bytes());
+}
+
+/// The same beside a command's output, which has stdout.
+pub(crate) fn side_table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) {
+    let _ = stderr().write_all(rendered(header, rows, stderr()).as_bytes());
+}
+
+fn rendered<const N: usize>(
+    header: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+    out: impl IsTerminal + std::os::fd::AsFd,
+) -> String {
     let rows = rows.into_iter().map(|row| row.map(|cell| printable(&cell)));
-    if !stdout().is_terminal() {
-        let mut text = String::new();
-        for row in rows {
-            text.push_str(row.join("\t").trim_end_matches('\t'));
-            text.push('\n');
-        }
-        return raw(text.as_bytes());
+    if !out.is_terminal() {
+        return rows.map(|row| format!("{}\n", row.join("\t").trim_end_matches('\t'))).collect();
     }
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    if let Ok(size) = rustix::termios::tcgetwinsize(stdout())
+    if let Ok(size) = rustix::termios::tcgetwinsize(out)
         && size.ws_col > 0
     {
         table.set_width(size.ws_col);
     }
     table.set_header(header);
     table.add_rows(rows);
-    line(table.to_string());
+    format!("{table}\n")
 }

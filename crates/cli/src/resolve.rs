@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ringfence_policy::{Layer, NetworkMode, Origin, Workspace};
+use ringfence_policy::{Layer, NetworkMode, Origin, SecretRule, Workspace};
 use ringfence_sandbox::Stream;
 use ringfence_service::{PolicySpec, RunSpec};
 
@@ -14,6 +14,7 @@ use crate::failure::Failure;
 pub(crate) struct Telling {
     pub(crate) json: bool,
     pub(crate) explain: bool,
+    pub(crate) stats: bool,
     pub(crate) receipt: Option<ReceiptTo>,
 }
 
@@ -44,9 +45,9 @@ pub(crate) fn run(args: RunArgs) -> Result<(RunSpec, Telling), Failure> {
     let receipt = args
         .receipt
         .map(|path| if path == Path::new("-") { ReceiptTo::Stderr } else { ReceiptTo::File(path) });
-    let telling = Telling { json: args.json, explain: args.explain, receipt };
+    let telling = Telling { json: args.json, explain: args.explain, stats: args.stats, receipt };
     let spec = RunSpec {
-        policy: policy(args.policy)?,
+        policy: PolicySpec { learn: args.learn, ..policy(args.policy)? },
         argv: args.command,
         directory: args.cwd,
         stream,
@@ -68,6 +69,14 @@ pub(crate) fn policy(flags: PolicyFlags) -> Result<PolicySpec, Failure> {
     layers.each(flags.write, "--write", |layer, values| layer.filesystem.write = values);
     layers.each(flags.hide, "--hide", |layer, values| layer.filesystem.hide = values);
     layers.each(flags.unprotect, "--unprotect", |layer, values| layer.filesystem.unprotect = values);
+    layers.each(flags.allow_host, "--allow-host", |layer, values| layer.network.allow = values);
+    layers.each(flags.deny_host, "--deny-host", |layer, values| layer.network.deny = values);
+    layers.each(flags.allow_local, "--allow-local", |layer, values| layer.network.local = values);
+    layers.each(flags.allow_private, "--allow-private", |layer, values| layer.network.private = values);
+    layers.each(flags.allow_no_sni, "--allow-no-sni", |layer, values| layer.network.no_sni = values);
+    let secrets = flags.secret.iter().map(|text| secret(text)).collect::<Result<Vec<_>, _>>()?;
+    layers.each(secrets, "--secret", |layer, values| layer.network.secrets = values);
+    // After what lifts a network that is off: a mode that is asked for is meant.
     layers.given(flags.network, "--network", |layer, value| {
         layer.network.mode = Some(match value {
             NetworkChoice::Off => NetworkMode::Off,
@@ -81,13 +90,20 @@ pub(crate) fn policy(flags: PolicyFlags) -> Result<PolicySpec, Failure> {
     layers.given(flags.disk, "--disk", |layer, value| layer.limits.disk = Some(value));
     layers.given(flags.open_files, "--open-files", |layer, value| layer.limits.open_files = Some(value));
     layers.given(flags.output_limit, "--output-limit", |layer, value| layer.limits.output = Some(value));
+    layers.given(flags.connections, "--connections", |layer, value| layer.limits.connections = Some(value));
+    layers.given(flags.bandwidth, "--bandwidth", |layer, value| layer.limits.bandwidth = Some(value));
     layers.given(flags.timeout, "--timeout", |layer, value| layer.limits.wall_time = Some(value));
     layers.each(flags.allow_syscall, "--allow-syscall", |layer, values| layer.syscalls.allow = values);
     layers.each(flags.deny_syscall, "--deny-syscall", |layer, values| layer.syscalls.deny = values);
     let variables = flags.env.iter().map(|text| variable(text)).collect::<Result<Vec<_>, _>>()?;
     layers.each(variables, "--env", |layer, values| layer.environment.set = values.into_iter().collect());
     layers.each(flags.pass_env, "--pass-env", |layer, values| layer.environment.pass = values);
-    Ok(PolicySpec { file: flags.policy_file, flags: layers.0 })
+    Ok(PolicySpec {
+        file: flags.policy_file,
+        flags: layers.0,
+        registries: flags.allow_registry,
+        learn: false,
+    })
 }
 
 struct Layers(Vec<(Origin, Layer)>);
@@ -113,6 +129,16 @@ fn workspace(path: PathBuf) -> Workspace {
         Some("current") => Workspace::Current,
         _ => Workspace::Path(path),
     }
+}
+
+/// What was typed is not repeated: somebody may have put the value itself there.
+fn secret(text: &str) -> Result<SecretRule, Failure> {
+    SecretRule::parse(text).map_err(|error| {
+        Failure::new(
+            format!("--secret: {error}"),
+            "--secret NAME=env:VARIABLE@HOST; `ringfence secret set NAME` keeps a value for store:NAME",
+        )
+    })
 }
 
 fn variable(text: &str) -> Result<(String, String), Failure> {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ringfence_policy::NetworkMode;
 use ringfence_sandbox::Denial;
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
@@ -86,7 +87,17 @@ fn with_rule(path: &Path, text: &str, section: &str, key: &str, value: &str) -> 
         )
     };
     // Says what is wrong in the words of the policy, with the line.
-    parse_layer(path, text)?;
+    let before = parse_layer(path, text)?;
+    if section == "network" && before.network.mode == Some(NetworkMode::Off) {
+        return Err(ServiceError::new(
+            ErrorCode::BadPolicy,
+            format!(
+                "{} says network.mode = \"off\", which wins over what is allowed beside it",
+                path.display()
+            ),
+            "take that line out first, or pass the flag to `ringfence run` instead",
+        ));
+    }
     let mut document: DocumentMut = text.parse().map_err(|error| wrong(format!("{error}")))?;
     let value: Value = value.parse().map_err(|error| wrong(format!("the rule can't be written: {error}")))?;
     let is_new_table = !section.is_empty() && !document.contains_key(section);
@@ -114,7 +125,11 @@ fn with_rule(path: &Path, text: &str, section: &str, key: &str, value: &str) -> 
 
 fn add(list: &mut Array, new: &Array) {
     for item in new {
-        let same = |had: &Value| had.as_str().is_some() && had.as_str() == item.as_str();
+        let same = |had: &Value| match (had, item) {
+            (Value::String(had), Value::String(item)) => had.value() == item.value(),
+            (Value::Integer(had), Value::Integer(item)) => had.value() == item.value(),
+            _ => false,
+        };
         if !list.iter().any(same) {
             list.push(item.clone().decorated("", ""));
             if list.len() > 1 {
@@ -169,6 +184,18 @@ mod tests {
         let after = rule(text, "", "waive", r#"["network"]"#);
         assert!(after.starts_with("waive"), "{after}");
         assert!(parse_layer(Path::new("x.toml"), &after).is_ok(), "{after}");
+    }
+
+    #[test]
+    fn hosts_and_ports_are_added_once_unless_the_file_says_off() {
+        let text = "[network]\nallow = [\"a.example:443\"]\nlocal = [8080]\n";
+        assert_eq!(rule(text, "network", "local", "[8080]"), text);
+        assert_eq!(rule(text, "network", "local", "[9090]"), text.replace("[8080]", "[8080, 9090]"));
+        let after = rule(text, "network", "allow", r#"["b.example:22"]"#);
+        assert_eq!(after, text.replace("443\"]", "443\", \"b.example:22\"]"));
+        let off = "[network]\nmode = \"off\"\n";
+        let error = with_rule(Path::new("x.toml"), off, "network", "allow", r#"["a.example"]"#).unwrap_err();
+        assert!(error.message.contains("network.mode"), "{error}");
     }
 
     #[test]

@@ -5,12 +5,16 @@
 
 use std::path::{Path, PathBuf};
 
-use ringfence_policy::{Layer, Loosening, Merged, Origin, ProfileName, Workspace, merge, project_loosens};
+use ringfence_policy::{
+    Layer, Loosening, Merged, NetworkMode, Origin, ProfileName, SecretSource, Workspace, merge,
+    project_loosens,
+};
 
 use crate::error::{ErrorCode, ServiceError};
 use crate::files::read_if_there;
 use crate::places::Places;
 use crate::project::{ProjectFile, find_project};
+use crate::registry::{self, Registry};
 use crate::trust::is_trusted;
 
 /// What a caller says about the policy of one run.
@@ -20,12 +24,23 @@ pub struct PolicySpec {
     pub file: Option<PathBuf>,
     /// One layer a flag, each with the flag as its origin.
     pub flags: Vec<(Origin, Layer)>,
+    /// Package clients whose registries are granted.
+    pub registries: Vec<Registry>,
+    /// See what is tried: a network that is off becomes one that grants nothing.
+    pub learn: bool,
+}
+
+/// The policy of a run, and what a person should know of how it came about.
+#[derive(Clone, Debug)]
+pub struct LoadedPolicy {
+    pub merged: Merged,
+    pub notes: Vec<String>,
 }
 
 type Layers = Vec<(Origin, Layer)>;
 
 /// Read every layer, check the project's against the rule of trust, and merge.
-pub fn load_policy(places: &Places, spec: PolicySpec) -> Result<Merged, ServiceError> {
+pub fn load_policy(places: &Places, spec: PolicySpec) -> Result<LoadedPolicy, ServiceError> {
     let mut layers = Layers::new();
     for (path, label) in [(&places.system_config, "system config"), (&places.user_config, "user config")] {
         if let Some(text) = read_if_there(path).map_err(|error| unreadable(path, &error.to_string()))? {
@@ -47,6 +62,7 @@ pub fn load_policy(places: &Places, spec: PolicySpec) -> Result<Merged, ServiceE
         let path = places.absolute(path, &places.current);
         layers.push((Origin::file(&path, "--policy"), read_policy(places, &path)?));
     }
+    let flags_at = layers.len();
     layers.extend(flags);
     let base = ProfileName::default();
     if let Some(project) = &project {
@@ -55,7 +71,22 @@ pub fn load_policy(places: &Places, spec: PolicySpec) -> Result<Merged, ServiceE
             return Err(untrusted(project, &loosened));
         }
     }
-    merge(base, &layers).map_err(bad_merge)
+    let mut merged = merge(base, &layers).map_err(bad_merge)?;
+    let mut notes = Vec::new();
+    if !spec.registries.is_empty() {
+        let granted = registry::ask(places, &merged.policy, &spec.registries)?;
+        // Below the other flags: an `--env` of the caller's own wins.
+        layers.splice(flags_at..flags_at, granted.layers);
+        notes = granted.notes;
+        merged = merge(base, &layers).map_err(bad_merge)?;
+    }
+    if spec.learn && merged.policy.network.mode == NetworkMode::Off {
+        let mut layer = Layer::default();
+        layer.network.mode = Some(NetworkMode::Allow);
+        layers.push((Origin::flag("--learn"), layer));
+        merged = merge(base, &layers).map_err(bad_merge)?;
+    }
+    Ok(LoadedPolicy { merged, notes })
 }
 
 /// Is this file a policy? Its layer, with paths as they would be taken.
@@ -102,6 +133,11 @@ fn resolved(mut layer: Layer, places: &Places, directory: &Path) -> Layer {
         && !path.as_os_str().is_empty()
     {
         *path = places.absolute(path, directory);
+    }
+    for secret in &mut layer.network.secrets {
+        if let SecretSource::File(path) = &mut secret.from {
+            *path = places.absolute(path, directory);
+        }
     }
     layer
 }
@@ -194,13 +230,14 @@ mod tests {
     }
 
     fn flag(name: &str, text: &str) -> PolicySpec {
-        PolicySpec { file: None, flags: vec![(Origin::flag(name), Layer::from_toml(text).unwrap())] }
+        let flags = vec![(Origin::flag(name), Layer::from_toml(text).unwrap())];
+        PolicySpec { flags, ..PolicySpec::default() }
     }
 
     #[test]
     fn no_file_is_the_default_profile() {
         let fixture = fixture();
-        let merged = load_policy(&fixture.places, PolicySpec::default()).unwrap();
+        let merged = load_policy(&fixture.places, PolicySpec::default()).unwrap().merged;
         assert_eq!(merged, merge(ProfileName::Moderate, &[]).unwrap());
     }
 
@@ -211,7 +248,7 @@ mod tests {
         fs::write(&places.user_config, "[limits]\nprocesses = 300\ndisk = '300M'").unwrap();
         fs::write(places.current.join("../ringfence.toml"), "[limits]\ndisk = '200M'\nopen_files = 99")
             .unwrap();
-        let merged = load_policy(&places, flag("--open-files", "[limits]\nopen_files = 98")).unwrap();
+        let merged = load_policy(&places, flag("--open-files", "[limits]\nopen_files = 98")).unwrap().merged;
         let limits = &merged.policy.limits;
         assert_eq!(limits.memory.unwrap().to_string(), "4G");
         assert_eq!(limits.processes, Some(300));
@@ -239,12 +276,36 @@ mod tests {
         fs::create_dir_all(&other).unwrap();
         fs::write(other.join("ringfence.toml"), "[limits]\nprocesses = 7").unwrap();
         fs::write(places.current.join("ringfence.toml"), "[limits]\nprocesses = 8").unwrap();
-        let merged = load_policy(&places, PolicySpec::default()).unwrap();
+        let merged = load_policy(&places, PolicySpec::default()).unwrap().merged;
         assert_eq!(merged.policy.limits.processes, Some(8));
         let mut spec = flag("--workspace", "");
         spec.flags[0].1.filesystem.workspace = Some(Workspace::Path("../../other".into()));
-        let merged = load_policy(&places, spec).unwrap();
+        let merged = load_policy(&places, spec).unwrap().merged;
         assert_eq!(merged.policy.limits.processes, Some(7));
+    }
+
+    #[test]
+    fn learning_grants_nothing_and_takes_nothing() {
+        let Fixture { places, _root } = fixture();
+        let learn = |text: &str| {
+            let spec = PolicySpec { learn: true, ..flag("--network", text) };
+            load_policy(&places, spec).unwrap().merged
+        };
+        let merged = learn("");
+        assert_eq!(merged.policy.network.mode, NetworkMode::Allow);
+        assert!(merged.policy.network.allow.is_empty());
+        assert_eq!(merged.origins.of("network.mode"), &Origin::flag("--learn"));
+        assert_eq!(learn("[network]\nmode = 'open'").policy.network.mode, NetworkMode::Open);
+    }
+
+    #[test]
+    fn a_secrets_file_is_beside_the_file_that_names_it() {
+        let Fixture { places, _root } = fixture();
+        let text = "[network]\nallow = ['a.example']\n[[network.secrets]]\nname = 'T'\nfrom = 'file:token'\nhosts = ['a.example']";
+        fs::write(&places.user_config, text).unwrap();
+        let merged = load_policy(&places, PolicySpec::default()).unwrap().merged;
+        let expected = SecretSource::File(places.user_config.with_file_name("token"));
+        assert_eq!(merged.policy.network.secrets[0].from, expected);
     }
 
     #[test]

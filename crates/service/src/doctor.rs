@@ -14,6 +14,7 @@ use ringfence_sandbox::{Host, Native, Outcome, Provider, Refusal, Request, Statu
 use serde::Serialize;
 
 use crate::places::Places;
+use crate::stored_secrets::{StoredSecrets, stored_secrets};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -51,6 +52,8 @@ pub fn doctor(places: &Places) -> DoctorReport {
     rows.push(seccomp());
     rows.push(overlay(&trial));
     rows.push(workspace(&trial));
+    rows.push(network(&trial));
+    rows.push(secret_store(places));
     rows.extend(trial.limits());
     let whole = trial.run(ProfileName::Restrictive, Layer::default(), true);
     rows.push(match &whole {
@@ -88,6 +91,7 @@ impl Trial<'_> {
             directory: Some("/".into()),
             stream: Stream::Capture,
             trace: false,
+            learn: false,
             strict,
             state: self.places.state.path().to_path_buf(),
         })
@@ -281,6 +285,32 @@ fn workspace(trial: &Trial<'_>) -> DoctorRow {
     match trial.run(ProfileName::Restrictive, layer, false) {
         Ok(_) => ok(name, format!("{} by {how}", here.display())),
         Err(refusal) => refused(name, RowStatus::Partial, &refusal),
+    }
+}
+
+/// Egress is started, for a name that never exists, and nothing is sent.
+fn network(trial: &Trial<'_>) -> DoctorRow {
+    let name = "network by name";
+    let mut layer = Layer::default();
+    layer.network.allow = "ringfence.invalid:443".parse().into_iter().collect();
+    match trial.run(ProfileName::Restrictive, layer, false) {
+        Ok(outcome) => {
+            let took = outcome.duration.as_micros() as f64 / 1000.0;
+            ok(name, format!("egress for one granted name, in a sandbox of {took:.1} ms"))
+        }
+        Err(refusal) => refused(name, RowStatus::Partial, &refusal),
+    }
+}
+
+fn secret_store(places: &Places) -> DoctorRow {
+    let name = "secret store";
+    match stored_secrets(places) {
+        Ok(StoredSecrets { key: None, .. }) => ok(name, "nothing is stored"),
+        Ok(StoredSecrets { names, key: Some(place) }) => {
+            let count = names.len();
+            ok(name, format!("{count} secret{}, the key is in {place}", if count == 1 { "" } else { "s" }))
+        }
+        Err(error) => row(name, RowStatus::Partial, error.message, error.hint),
     }
 }
 

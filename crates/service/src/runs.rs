@@ -3,11 +3,14 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use ringfence_policy::{Clause, Row};
 use ringfence_sandbox::{End, Host, Native, Outcome, Plan, Provider, Request, Stream};
+use serde::Serialize;
 
 use crate::config::{PolicySpec, load_policy};
 use crate::denial_log::record_denials;
 use crate::error::{ErrorCode, ServiceError};
+use crate::learn::{LearnedRules, learned_rules};
 use crate::not_started::explain_not_started;
 use crate::places::Places;
 
@@ -29,6 +32,7 @@ pub struct PreparedRun {
     places: Places,
     request: Request,
     plan: Plan,
+    notes: Vec<String>,
 }
 
 /// What came of a run.
@@ -38,6 +42,18 @@ pub struct RunReport {
     pub outcome: Outcome,
     /// Why the command itself could not be started, if that is how it ended.
     pub not_started: Option<ServiceError>,
+    /// What the command tried to reach, as rules, where that was to be learned.
+    pub learned: Option<LearnedRules>,
+}
+
+/// A plan, and the network rules that it carries out.
+#[derive(Debug, Serialize)]
+pub struct Explanation {
+    #[serde(flatten)]
+    pub plan: Plan,
+    pub network_rules: Vec<Row>,
+    #[serde(skip)]
+    pub notes: Vec<String>,
 }
 
 impl PreparedRun {
@@ -50,9 +66,14 @@ impl PreparedRun {
         &self.plan.receipt.warnings
     }
 
+    /// What else a person should know before the run.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
     /// Make the sandbox, run the command to its end, and write down what was denied.
     pub fn run(self) -> Result<RunReport, ServiceError> {
-        let Self { places, request, plan } = self;
+        let Self { places, request, plan, .. } = self;
         if plan.workspace.is_some() {
             places.state.ensure()?;
         }
@@ -70,7 +91,8 @@ impl PreparedRun {
             }
             _ => None,
         };
-        Ok(RunReport { exit_code, outcome, not_started })
+        let learned = request.learn.then(|| learned_rules(outcome.network.as_ref()));
+        Ok(RunReport { exit_code, outcome, not_started, learned })
     }
 }
 
@@ -83,18 +105,28 @@ pub fn prepare(places: Places, spec: RunSpec) -> Result<PreparedRun, ServiceErro
             "name it after `--`: ringfence run -- COMMAND",
         ));
     }
+    let learn = spec.policy.learn;
+    let loaded = load_policy(&places, spec.policy)?;
+    if learn && loaded.merged.policy.waived.contains(&Clause::Network) {
+        return Err(ServiceError::new(
+            ErrorCode::BadRequest,
+            "there is nothing to learn from: the network was waived, so that nothing of it is seen",
+            "leave --learn or --waive network out",
+        ));
+    }
     let request = Request {
-        policy: load_policy(&places, spec.policy)?,
+        policy: loaded.merged,
         argv: spec.argv,
         directory: spec.directory,
         stream: spec.stream,
         trace: spec.trace,
+        learn,
         strict: spec.strict,
         state: places.state.path().to_path_buf(),
     };
     let host = Host::look(&request)?;
     let plan = Native.plan(&request, &host)?;
-    Ok(PreparedRun { places, request, plan })
+    Ok(PreparedRun { places, request, plan, notes: loaded.notes })
 }
 
 /// Run a command in a fresh sandbox.
@@ -103,6 +135,9 @@ pub fn run(places: Places, spec: RunSpec) -> Result<RunReport, ServiceError> {
 }
 
 /// The plan for a run, with nothing run.
-pub fn explain(places: Places, spec: RunSpec) -> Result<Plan, ServiceError> {
-    Ok(prepare(places, spec)?.plan)
+pub fn explain(places: Places, spec: RunSpec) -> Result<Explanation, ServiceError> {
+    let PreparedRun { request, plan, notes, .. } = prepare(places, spec)?;
+    let is_network = |row: &Row| row.clause.starts_with("network.");
+    let network_rules = request.policy.rows().into_iter().filter(is_network).collect();
+    Ok(Explanation { plan, network_rules, notes })
 }

@@ -13,6 +13,7 @@
 //! * [`Outcome`] is read from `--json` (or from plain stdio after [`Test::plain`]); each assertion returns it again.
 //! * [`Scene`] is a scratch place on the host: a workspace, a home, a state directory, and a secret outside.
 //! * [`Leftovers`] counts mounts, cgroups, processes, files and fds before and after.
+//! * [`Internet`] is a test internet in network namespaces, with a machine on it where `ringfence` is run.
 //! * [`Stage`] holds world-readable copies of `ringfence` and `ringfence-probe`; the probe is built when needed.
 //!
 //! Tests of both identities loop over [`Identity::all`], which skips root with a notice where the tests
@@ -21,6 +22,7 @@
 mod closed_calls;
 mod host_objects;
 mod identity;
+mod internet;
 mod leftovers;
 mod outcome;
 mod processes;
@@ -32,6 +34,12 @@ mod test;
 pub use closed_calls::{ClosedCall, closed_calls};
 pub use host_objects::{Greeter, HostQueue, HostSharedMemory, Victim};
 pub use identity::{Identity, USER_ID};
+pub use internet::{
+    Answer, CDN, CLOSED, Certificates, Contact, Credentials, DNS, Dns, ECHO_PORT, EVIL, EVIL_V6, H2C_PORT,
+    HTTP_PROXY_PORT, Internet, MACHINE_V4, MACHINE_V6, METADATA, NAT64_METADATA, NAT64_TEN, PROXY, Place, Query,
+    RAW_HTTP_PORT, Recorder, SCRIPTED_HTTP_PORT, SERVICES, SERVICES_V6, SHARED, SMTP_PORT, SOCKS_PROXY_PORT,
+    Services, SshAccess, TEN, UNIQUE_LOCAL, WEB, WEB_V6, Web,
+};
 pub use leftovers::Leftovers;
 pub use outcome::{Denial, Outcome};
 pub use processes::{Process, processes_with_marker};

@@ -6,4 +6,5 @@ pub(crate) mod doctor;
 pub(crate) mod man;
 pub(crate) mod policy;
 pub(crate) mod run;
+pub(crate) mod secret;
 pub(crate) mod trust;

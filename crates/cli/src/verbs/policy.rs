@@ -25,9 +25,13 @@ pub(crate) fn policy(args: PolicyArgs) -> Result<i32, Failure> {
 
 fn show(args: PolicyShowArgs) -> Result<i32, Failure> {
     let json = args.json;
-    let merged = resolve::policy(args.policy)
+    let loaded = resolve::policy(args.policy)
         .and_then(|spec| Ok(load_policy(&Places::from_env()?, spec)?))
         .map_err(|failure| failure.with_json(json))?;
+    for note in &loaded.notes {
+        output::note(note);
+    }
+    let merged = loaded.merged;
     if json {
         output::json(&merged.to_json());
     } else {

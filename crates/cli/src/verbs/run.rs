@@ -3,14 +3,15 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 
-use ringfence_sandbox::{Denial, Mount, Plan, Receipt, Status};
-use ringfence_service::{Places, RunReport, RunSpec, explain, prepare};
+use ringfence_sandbox::{Denial, DenialKind, Mount, Plan, Receipt, Status};
+use ringfence_service::{LearnedRules, Places, RunReport, RunSpec, explain, prepare};
 
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::json::RunObject;
 use crate::output;
 use crate::resolve::{self, ReceiptTo, Telling};
+use crate::stats;
 
 /// How many denials are told one by one.
 const TOLD: usize = 10;
@@ -29,11 +30,17 @@ fn carry_out(spec: RunSpec, telling: Telling) -> Result<i32, Failure> {
     for warning in prepared.warnings() {
         output::warning(warning);
     }
+    for note in prepared.notes() {
+        output::note(note);
+    }
     let report = prepared.run()?;
     if let Some(receipt) = receipt {
         receipt.write(&report.outcome.receipt)?;
     }
     let code = report.exit_code;
+    if telling.stats {
+        stats::print(&report.outcome);
+    }
     if telling.json {
         if let Some(error) = &report.not_started {
             output::error(error);
@@ -49,7 +56,9 @@ fn tell(report: &RunReport) {
     if let Some(error) = &report.not_started {
         output::error(error);
     }
-    let denials = &report.outcome.denials;
+    // What was learned says the same of the network in fewer words.
+    let said_below = |denial: &&Denial| report.learned.is_some() && denial.kind == DenialKind::Network;
+    let denials: Vec<&Denial> = report.outcome.denials.iter().filter(|denial| !said_below(denial)).collect();
     for denial in denials.iter().take(TOLD) {
         output::denied(&sentence(denial));
     }
@@ -58,6 +67,23 @@ fn tell(report: &RunReport) {
     }
     for note in &report.outcome.notes {
         output::note(note);
+    }
+    if let Some(learned) = &report.learned {
+        tell_learned(learned);
+    }
+}
+
+fn tell_learned(learned: &LearnedRules) {
+    if learned.flags.is_empty() {
+        output::learned("the command tried to connect to nothing");
+    } else {
+        output::learned("these flags would grant what the command tried, and nothing more:");
+        output::below(&learned.flags.join(" "));
+        output::learned("the same in a policy file:");
+        output::below(&learned.toml);
+    }
+    if !learned.looked_up.is_empty() {
+        output::learned(&format!("looked up and never connected to: {}", learned.looked_up.join(", ")));
     }
 }
 
@@ -117,11 +143,15 @@ fn cannot_write(path: &std::path::Path, error: &std::io::Error) -> Failure {
 }
 
 fn print_plan(spec: RunSpec, json: bool) -> Result<i32, Failure> {
-    let plan = explain(Places::from_env()?, spec)?;
+    let explanation = explain(Places::from_env()?, spec)?;
+    for note in &explanation.notes {
+        output::note(note);
+    }
     if json {
-        output::json(&plan);
+        output::json(&explanation);
         return Ok(0);
     }
+    let plan = explanation.plan;
     for warning in &plan.receipt.warnings {
         output::warning(warning);
     }
@@ -136,6 +166,11 @@ fn print_plan(spec: RunSpec, json: bool) -> Result<i32, Failure> {
             [line.clause.to_string(), value, line.mechanism.clone()]
         }),
     );
+    if !explanation.network_rules.is_empty() {
+        output::line("");
+        let rows = explanation.network_rules.into_iter().map(|row| [row.clause, row.value, row.origin]);
+        output::table(["network", "value", "from"], rows);
+    }
     output::line("");
     output::table(["inside", "what", "from"], plan.mounts.iter().map(mount_row));
     output::line("");

@@ -9,6 +9,7 @@ mod facts;
 mod files;
 mod kernel;
 mod neighbours;
+mod network;
 mod sockets;
 mod stdio;
 mod terminals;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         files::attempt,
         kernel::attempt,
         neighbours::attempt,
+        network::attempt,
         sockets::attempt,
         terminals::attempt,
         stdio::attempt,

@@ -1,0 +1,129 @@
+//! Egress dies: the sandbox loses its network at once, and nothing opens it again.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use ringfence_testing::{Identity, Internet, Leftovers, Scene, Test};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// The children of `ringfence` that are not in another PID namespace: egress.
+fn egress_of(owner: u32) -> Vec<u32> {
+    let children = fs::read_to_string(format!("/proc/{owner}/task/{owner}/children")).unwrap_or_default();
+    let namespace = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+    children
+        .split_whitespace()
+        .filter_map(|pid| pid.parse().ok())
+        .filter(|pid| namespace(*pid) == namespace(owner))
+        .collect()
+}
+
+fn wait_until(what: &str, done: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !done() {
+        assert!(Instant::now() < deadline, "waited for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn killed(signal: Signal) {
+    let Some(internet) = Internet::get() else { return };
+    for identity in Identity::all() {
+        let scene = Scene::new(identity);
+        let before = Leftovers::before().without_fds();
+        // One connection is open when egress dies, more are tried afterwards, by every way there is.
+        let script = "exec 3<>/dev/tcp/echo.test/4242; head -1 <&3; touch started; until test -e killed; do sleep 0.02; done; \
+             echo late >&3; timeout 5 cat <&3 && echo closed; \
+             for n in 1 2 3; do \
+               curl -sS --max-time 5 http://good.test/ ; curl -sS --max-time 5 -x http://198.18.0.2:3128 http://good.test/; \
+               curl -sS --max-time 5 -x socks5h://198.18.0.2:1080 http://good.test/; curl -sS --max-time 5 http://192.0.2.10/; \
+               timeout 5 getent hosts good.test; timeout 5 bash -c 'exec 4<>/dev/tcp/192.0.2.22/4242 && head -1 <&4'; done; echo end";
+        let test = Test::in_scene(&scene)
+            .args(["--timeout", "60s", "--allow-host", "good.test", "--allow-host", "echo.test:4242"])
+            .args(["--allow-host", "192.0.2.22:4242"]);
+        let running = internet.machine.within(|| test.spawn(["bash", "-c", script]));
+        wait_until("the command to start", || scene.path("ws/started").exists());
+        let egress = egress_of(running.pid());
+        assert_eq!(egress.len(), 1, "egress is one process: {egress:?}");
+        let pid = Pid::from_raw(egress[0] as i32).expect("a pid");
+        kill_process(pid, signal).expect("kill egress");
+        wait_until("egress to die", || egress_of(running.pid()).is_empty());
+        scene.write("ws/killed", "");
+        let outcome = running.wait();
+        let text = &outcome.output;
+        assert!(text.starts_with("welcome to "), "{}", outcome.describe());
+        assert_eq!(text.matches("welcome").count(), 1, "{}", outcome.describe());
+        assert!(!text.contains("page of"), "{}", outcome.describe());
+        assert!(!internet.recorder.heard("late"), "the open connection outlived egress");
+        // It is said, and the owner lives to say it.
+        assert!(outcome.json.is_some() && outcome.exit != 125, "{}", outcome.describe());
+        before.assert_none_since();
+    }
+}
+
+#[test]
+fn a_killed_egress_takes_the_network_with_it() {
+    killed(Signal::KILL);
+}
+
+#[test]
+fn so_does_one_that_is_told_to_stop() {
+    killed(Signal::TERM);
+}
+
+/// A stopped egress answers nobody, and opens nothing either.
+#[test]
+fn a_stopped_egress_is_no_way_out() {
+    let Some(internet) = Internet::get() else { return };
+    for identity in Identity::all() {
+        let scene = Scene::new(identity);
+        let script = "touch started; until test -e stopped; do sleep 0.02; done; curl -sS --max-time 2 http://192.0.2.66/; \
+                      curl -sS --max-time 2 http://good.test/";
+        let test = Test::in_scene(&scene).args(["--timeout", "30s", "--allow-host", "good.test"]);
+        let running = internet.machine.within(|| test.spawn(["bash", "-c", script]));
+        wait_until("the command to start", || scene.path("ws/started").exists());
+        let egress = egress_of(running.pid());
+        let pid = Pid::from_raw(egress[0] as i32).expect("a pid");
+        kill_process(pid, Signal::STOP).expect("stop egress");
+        scene.write("ws/stopped", "");
+        let outcome = running.wait();
+        assert!(!outcome.output.contains("page of"), "{}", outcome.describe());
+        wait_until("egress to go with its owner", || {
+            !std::path::Path::new(&format!("/proc/{}", egress[0])).exists()
+        });
+    }
+}
+
+/// `kill -9` of `ringfence` itself ends egress and everything inside.
+#[test]
+fn egress_dies_with_its_owner() {
+    let Some(internet) = Internet::get() else { return };
+    for identity in Identity::all() {
+        let scene = Scene::new(identity);
+        let before = Leftovers::before().without_fds();
+        let script = format!(
+            "touch started; while sleep 0.05; do bash -c 'exec 3<>/dev/tcp/echo.test/4242; echo {} >&3'; done",
+            scene.token
+        );
+        let test = Test::in_scene(&scene).plain().args(["--allow-host", "echo.test:4242"]);
+        let running = internet.machine.within(|| test.spawn(["bash", "-c", &script]));
+        wait_until("the command to start", || scene.path("ws/started").exists());
+        let egress = egress_of(running.pid());
+        assert_eq!(egress.len(), 1, "{egress:?}");
+        running.signal(Signal::KILL);
+        let _ = running.wait();
+        wait_until("egress to go", || !std::path::Path::new(&format!("/proc/{}", egress[0])).exists());
+        let count = || {
+            internet
+                .recorder
+                .contacts()
+                .iter()
+                .filter(|c| String::from_utf8_lossy(&c.said).contains(&scene.token))
+                .count()
+        };
+        std::thread::sleep(Duration::from_millis(300));
+        let then = count();
+        std::thread::sleep(Duration::from_millis(500));
+        assert_eq!(count(), then, "somebody still sends");
+        before.assert_none_since();
+    }
+}

@@ -1,0 +1,339 @@
+//! Secrets that never enter: the value is planted outside, the whole sandbox is searched for it while it is used, and the
+//! server did get it.
+
+use std::fs;
+
+use ringfence_testing::{Identity, Internet, Outcome, Scene, Test};
+
+/// A value that occurs nowhere else.
+fn planted(scene: &Scene) -> String {
+    format!("sEcReT-{}", scene.token)
+}
+
+fn each(check: impl Fn(&Internet, &Scene, &str)) {
+    let Some(internet) = Internet::get() else { return };
+    for identity in Identity::all() {
+        let scene = Scene::new(identity);
+        let value = planted(&scene);
+        check(internet, &scene, &value);
+    }
+}
+
+/// `API_TOKEN` for good.test, from the caller's environment.
+fn with_secret(scene: &Scene, value: &str) -> Test {
+    Test::in_scene(scene)
+        .args([
+            "--timeout",
+            "40s",
+            "--allow-host",
+            "good.test",
+            "--allow-host",
+            "api.test",
+            "--allow-host",
+            "echo.test:4242",
+        ])
+        .args(["--secret", "API_TOKEN=env:API_TOKEN@good.test"])
+        .env("API_TOKEN", value)
+}
+
+fn run(internet: &Internet, test: Test, script: &str) -> Outcome {
+    internet.machine.within(|| test.run(["bash", "-c", script]))
+}
+
+/// Nothing that came back, and nothing that was written on the way, holds the value.
+fn is_nowhere(scene: &Scene, outcome: &Outcome, value: &str) {
+    let everything = format!(
+        "{}{}{}",
+        outcome.output,
+        outcome.errors,
+        outcome.json.as_ref().map_or(String::new(), ToString::to_string)
+    );
+    assert!(!everything.contains(value), "the value is in the result");
+    let mut found = Vec::new();
+    search(scene.root(), value.as_bytes(), &mut found);
+    assert!(found.is_empty(), "the value is in {found:?}");
+}
+
+fn search(dir: &std::path::Path, value: &[u8], found: &mut Vec<std::path::PathBuf>) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => search(&path, value, found),
+            Ok(kind) if kind.is_file() => {
+                let bytes = fs::read(&path).unwrap_or_default();
+                if bytes.windows(value.len()).any(|window| window == value) {
+                    found.push(path);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn the_server_gets_it_and_the_sandbox_does_not() {
+    each(|internet, scene, value| {
+        let script = "test -n \"$API_TOKEN\" || exit 9; echo inside: $API_TOKEN; \
+             curl -sSf -H \"X-Token: $API_TOKEN\" -H \"Authorization: Bearer $API_TOKEN\" https://good.test/first; \
+             curl -sSf --http1.1 -u \"user:$API_TOKEN\" https://good.test/basic";
+        let outcome = run(internet, with_secret(scene, value), script);
+        outcome.code(0).no_denials();
+        is_nowhere(scene, &outcome, value);
+        let requests = internet.web.requests();
+        let of = |uri: &str| {
+            requests.iter().rev().find(|request| request["uri"] == uri).cloned().expect("a request")
+        };
+        assert_eq!(of("/first")["token"], value);
+        assert_eq!(of("/first")["authorization"], format!("Bearer {value}"));
+        let basic = base64(&format!("user:{value}"));
+        assert_eq!(of("/basic")["authorization"], format!("Basic {basic}"));
+    });
+}
+
+#[test]
+fn what_the_server_echoes_is_masked() {
+    each(|internet, scene, value| {
+        let script = "curl -sSf -i -H \"X-Token: $API_TOKEN\" https://good.test/echo; \
+                      curl -sSf --http1.1 -i -H \"X-Token: $API_TOKEN\" https://good.test/echo; echo placeholder $API_TOKEN";
+        let outcome = run(internet, with_secret(scene, value), script);
+        outcome.code(0);
+        is_nowhere(scene, &outcome, value);
+        let placeholder = outcome.output.rsplit("placeholder ").next().unwrap_or_default().trim().to_owned();
+        assert!(!placeholder.is_empty());
+        // In the body and in the header, of both requests.
+        assert!(outcome.output.matches(&placeholder).count() >= 5, "{}", outcome.describe());
+    });
+}
+
+/// Other granted hosts, other ports, clear text and other protocols see the placeholder, and nothing else.
+#[test]
+fn nobody_else_gets_it() {
+    each(|internet, scene, value| {
+        let script = "curl -sS -H \"X-Token: $API_TOKEN\" https://api.test/other-host; \
+             curl -sS -H \"X-Token: $API_TOKEN\" http://good.test/in-clear; \
+             curl -sS --max-time 5 -H \"X-Token: $API_TOKEN\" -H 'Host: api.test' https://good.test/other-vhost; \
+             exec 3<>/dev/tcp/echo.test/4242; echo $API_TOKEN >&3; head -2 <&3; true";
+        let outcome = run(internet, with_secret(scene, value), script);
+        outcome.code(0);
+        is_nowhere(scene, &outcome, value);
+        let requests = internet.web.requests();
+        let told =
+            |uri: &str| requests.iter().any(|request| request["uri"] == uri && request["token"] == value);
+        for uri in ["/other-host", "/in-clear", "/other-vhost"] {
+            assert!(!told(uri), "{uri} got the value");
+        }
+        assert!(!internet.recorder.heard(value));
+    });
+}
+
+/// Every process inside, their environments and every file, while a request is under way.
+#[test]
+fn it_is_nowhere_inside() {
+    each(|internet, scene, value| {
+        // The searcher must not hold what it looks for, so it gets it in two halves.
+        let (first, second) = value.split_at(value.len() / 2);
+        let script = format!(
+            "curl -sSf -H \"X-Token: $API_TOKEN\" https://good.test/echo -o got.txt; sleep 30 & \
+             /usr/bin/python3 - <<'EOF'\n{SEARCH}\nEOF\n",
+        )
+        .replace("{first}", first)
+        .replace("{second}", second);
+        let outcome = run(internet, with_secret(scene, value), &script);
+        outcome.code(0).stdout_contains("searched");
+        assert!(!outcome.output.contains("FOUND"), "{}", outcome.describe());
+        is_nowhere(scene, &outcome, value);
+        // The twin: an ordinary variable is found by the same search.
+        let test = Test::in_scene(scene).args([
+            "--env",
+            &format!("API_TOKEN={value}"),
+            "--timeout",
+            "40s",
+            "--allow-host",
+            "good.test",
+        ]);
+        let outcome = run(internet, test, &script.replace("https://good.test/echo", "http://good.test/echo"));
+        outcome.stdout_contains("FOUND");
+    });
+}
+
+const SEARCH: &str = r#"
+import os
+needle = "".join(["{first}", "{second}"]).encode()
+mine = str(os.getpid())
+count = 0
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    for name in ("environ", "cmdline"):
+        try:
+            if needle in open("/proc/%s/%s" % (pid, name), "rb").read(): print("FOUND", pid, name)
+            count += 1
+        except OSError: pass
+    if pid == mine: continue
+    try:
+        maps, memory = open("/proc/%s/maps" % pid), open("/proc/%s/mem" % pid, "rb")
+        for line in maps:
+            low, high = (int(part, 16) for part in line.split()[0].split("-"))
+            try:
+                memory.seek(low)
+                if needle in memory.read(high - low): print("FOUND", pid, line)
+                count += 1
+            except (OSError, ValueError, OverflowError): pass
+    except OSError: pass
+for root in ("/etc", "/run", "/tmp", "/dev/shm", "/var/tmp", os.environ["HOME"], os.getcwd()):
+    for directory, _, files in os.walk(root):
+        for name in files:
+            path = os.path.join(directory, name)
+            try:
+                if os.path.isfile(path) and needle in open(path, "rb").read(): print("FOUND", path)
+                count += 1
+            except OSError: pass
+print("searched", count)
+"#;
+
+/// Outside, only egress knows it: not the owner, which passes the caller's environment on, and not guard.
+#[test]
+fn the_owner_and_guard_do_not_have_it() {
+    each(|internet, scene, value| {
+        scene.write("token", value);
+        let file = format!("API_TOKEN=file:{}@good.test", scene.path("token").display());
+        let test = Test::in_scene(scene).plain().args(["--allow-host", "good.test", "--secret", &file]);
+        let script = "curl -sSf -H \"X-Token: $API_TOKEN\" https://good.test/file-secret >/dev/null; touch used; sleep 60";
+        let running = internet.machine.within(|| test.spawn(["bash", "-c", script]));
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while !scene.path("ws/used").exists() {
+            assert!(std::time::Instant::now() < deadline, "the command did not start");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let (owner, below) = (running.pid(), below(running.pid()));
+        let namespace = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+        let egress: Vec<u32> =
+            below.iter().copied().filter(|pid| namespace(*pid) == namespace(owner)).collect();
+        assert_eq!(egress.len(), 1, "{below:?}");
+        assert!(holds(egress[0], value), "the search finds it where it is");
+        for pid in below.iter().chain([&owner]).filter(|pid| **pid != egress[0]) {
+            assert!(
+                !holds(*pid, value),
+                "process {pid} ({:?}) has it",
+                fs::read_to_string(format!("/proc/{pid}/comm"))
+            );
+        }
+        let used = internet
+            .web
+            .requests()
+            .iter()
+            .any(|request| request["uri"] == "/file-secret" && request["token"] == value);
+        assert!(used);
+        // Nor can the caller's own other processes read it out of egress, nor a core dump.
+        let limits = fs::read_to_string(format!("/proc/{}/limits", egress[0])).unwrap_or_default();
+        assert!(
+            limits.lines().any(|line| line.starts_with("Max core file size") && line.contains(" 0 ")),
+            "{limits}"
+        );
+    });
+}
+
+fn below(pid: u32) -> Vec<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let own: Vec<u32> = text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+    own.iter().flat_map(|&child| std::iter::once(child).chain(below(child))).collect()
+}
+
+/// Whether the memory, environment or arguments of a process hold these words. The tests are root.
+fn holds(pid: u32, words: &str) -> bool {
+    use std::os::unix::fs::FileExt;
+    let contains = |bytes: &[u8]| bytes.windows(words.len()).any(|window| window == words.as_bytes());
+    if ["environ", "cmdline"]
+        .iter()
+        .any(|name| fs::read(format!("/proc/{pid}/{name}")).is_ok_and(|bytes| contains(&bytes)))
+    {
+        return true;
+    }
+    let (Ok(maps), Ok(memory)) =
+        (fs::read_to_string(format!("/proc/{pid}/maps")), fs::File::open(format!("/proc/{pid}/mem")))
+    else {
+        return false;
+    };
+    maps.lines().any(|line| {
+        let Some((low, high)) = line.split(' ').next().and_then(|range| range.split_once('-')) else {
+            return false;
+        };
+        let (Ok(low), Ok(high)) = (u64::from_str_radix(low, 16), u64::from_str_radix(high, 16)) else {
+            return false;
+        };
+        let writable = line.split(' ').nth(1).is_some_and(|flags| flags.starts_with("rw"));
+        let mut bytes = vec![0; usize::try_from(high - low).unwrap_or(0).min(64 << 20)];
+        writable && memory.read_at(&mut bytes, low).is_ok_and(|length| contains(&bytes[..length]))
+    })
+}
+
+#[test]
+fn every_source_works_and_its_failure_names_no_value() {
+    each(|internet, scene, value| {
+        scene.write("token", value);
+        let path = scene.path("token").display().to_string();
+        for source in [format!("file:{path}"), format!("cmd:cat {path}")] {
+            let secret = format!("API_TOKEN={source}@good.test");
+            let test = Test::in_scene(scene).args(["--allow-host", "good.test", "--secret", &secret]);
+            let outcome = run(
+                internet,
+                test,
+                "curl -sSf -H \"X-Token: $API_TOKEN\" https://good.test/source >/dev/null",
+            );
+            outcome.code(0);
+            let requests = internet.web.requests();
+            assert_eq!(
+                requests.last().map(|request| request["token"].clone()),
+                Some(value.into()),
+                "{source}"
+            );
+        }
+        let store = |words: &[&str], input: &str| {
+            let test = Test::in_scene(scene).verb(words.iter().copied()).stdin(input);
+            internet.machine.within(|| test.call())
+        };
+        store(&["secret", "set", "STORED", "--from-stdin"], value).code(0);
+        store(&["secret", "ls"], "").code(0).stdout_contains("STORED");
+        fs::remove_file(scene.path("token")).unwrap();
+        let test = Test::in_scene(scene).args([
+            "--allow-host",
+            "good.test",
+            "--secret",
+            "API_TOKEN=store:STORED@good.test",
+        ]);
+        let outcome =
+            run(internet, test, "curl -sSf -H \"X-Token: $API_TOKEN\" https://good.test/store >/dev/null");
+        outcome.code(0);
+        assert_eq!(
+            internet.web.requests().last().map(|request| request["token"].clone()),
+            Some(value.into())
+        );
+        is_nowhere(scene, &outcome, value);
+        store(&["secret", "rm", "STORED"], "").code(0);
+        let test = Test::in_scene(scene).args([
+            "--allow-host",
+            "good.test",
+            "--secret",
+            "API_TOKEN=store:STORED@good.test",
+        ]);
+        run(internet, test, "true").refused("STORED");
+        let test = Test::in_scene(scene)
+            .args(["--secret", "API_TOKEN=env:API_TOKEN@good.test"])
+            .env("API_TOKEN", value);
+        let outcome = run(internet, test, "true");
+        outcome.code(125).stderr_contains("--allow-host");
+        assert!(!outcome.errors.contains(value));
+    });
+}
+
+fn base64(text: &str) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut coded = String::new();
+    for chunk in text.as_bytes().chunks(3) {
+        let group =
+            chunk.iter().fold(0u32, |group, byte| group << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for place in 0..4 {
+            let index = (group >> (18 - 6 * place)) & 63;
+            coded.push(if place > chunk.len() { '=' } else { char::from(ALPHABET[index as usize]) });
+        }
+    }
+    coded
+}

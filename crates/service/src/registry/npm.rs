@@ -1,0 +1,160 @@
+//! npm: `npm config list` for its registries, `npm view` for where one of its packages is downloaded from.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::client::{Call, ClientError};
+use super::found::Found;
+use super::surroundings::Surroundings;
+use crate::files::read_if_there;
+
+/// Settings beside the registries that npm inside needs to reach them.
+const ALSO: [&str; 2] = ["cafile", "strict-ssl"];
+
+pub(super) fn ask(surroundings: &Surroundings) -> Result<Found<'_>, ClientError> {
+    let npm = surroundings.program("npm").ok_or(ClientError::Missing("npm"))?;
+    let said = Call::new(surroundings, &npm).args(["config", "list", "--json"]).answer()?;
+    let config: BTreeMap<String, Value> = serde_json::from_str(&said).map_err(|error| {
+        ClientError::Answer { program: npm.display().to_string(), why: error.to_string() }
+    })?;
+    let config = Config::new(surroundings, config);
+    let mut found = Found::new(surroundings);
+    for (name, url) in config.registries() {
+        found.grant(&url)?;
+        // Inside, a variable is stronger than the project's own file, which is there too and keeps its say.
+        if config.is_hidden(&name) && !config.in_project(&name) {
+            found.set(format!("npm_config_{name}"), &url);
+        }
+    }
+    for name in ALSO {
+        if let Some(value) = config.text(name).filter(|_| config.is_hidden(name)) {
+            found.set(format!("npm_config_{}", name.replace('-', "_")), &value);
+        }
+    }
+    if let Some(path) = config.text("cafile") {
+        found.show(Path::new(&path));
+    }
+    if ["proxy", "https-proxy"].iter().any(|name| config.own(name).is_some()) {
+        found
+            .note("npm's own proxy setting is not used; set HTTPS_PROXY for ringfence to go through a proxy");
+    }
+    match tarball(surroundings, &npm) {
+        Ok(url) => found.grant_linked(&url),
+        Err(error) => found.note(format!(
+            "the registry could not be asked where its downloads are ({error}); only its own host is granted"
+        )),
+    }
+    Ok(found)
+}
+
+/// Where npm itself would be downloaded from: every registry that mirrors packages has it.
+fn tarball(surroundings: &Surroundings, npm: &Path) -> Result<String, ClientError> {
+    let call = Call::new(surroundings, npm).args(["view", "npm@latest", "dist.tarball", "--json"]);
+    let said = call.variable("npm_config_fetch_retries", "0").answer()?;
+    let value: Value = serde_json::from_str(&said).unwrap_or_default();
+    let text = value.as_str().or_else(|| value.get(0)?.as_str()).map(str::to_owned);
+    text.ok_or_else(|| ClientError::Answer {
+        program: npm.display().to_string(),
+        why: "it names no tarball".into(),
+    })
+}
+
+/// npm's settings, and which of them come from where npm inside can't see them.
+struct Config {
+    values: BTreeMap<String, Value>,
+    /// What variables and the user's file say themselves.
+    hidden: BTreeMap<String, String>,
+    shown: BTreeMap<String, String>,
+    project: BTreeMap<String, String>,
+}
+
+impl Config {
+    fn new(surroundings: &Surroundings, values: BTreeMap<String, Value>) -> Self {
+        let path = |name: &str| values.get(name).and_then(Value::as_str).map(Path::new);
+        let file = |path: Option<&Path>| {
+            let text = path.and_then(|path| read_if_there(path).ok().flatten());
+            npmrc(&text.unwrap_or_default())
+        };
+        let (mut hidden, mut shown) = (BTreeMap::new(), BTreeMap::new());
+        for name in ["globalconfig", "userconfig"] {
+            let place = path(name).filter(|path| !surroundings.is_hostile(path));
+            let into =
+                if place.is_some_and(|path| surroundings.is_shown(path)) { &mut shown } else { &mut hidden };
+            into.extend(file(place));
+        }
+        let named = surroundings.variables().filter_map(|(name, value)| {
+            let name = name.to_str()?.to_ascii_lowercase();
+            let name = name.strip_prefix("npm_config_")?.replace('_', "-");
+            Some((name, value.to_str()?.to_owned()))
+        });
+        hidden.extend(named);
+        let project = surroundings
+            .current
+            .ancestors()
+            .find_map(|directory| read_if_there(&directory.join(".npmrc")).ok().flatten());
+        Self { values, hidden, shown, project: npmrc(&project.unwrap_or_default()) }
+    }
+
+    /// The default registry and those of scopes, by the name of the setting.
+    fn registries(&self) -> Vec<(String, String)> {
+        let scoped = self.values.keys().chain(self.hidden.keys()).chain(self.shown.keys());
+        let mut names: Vec<&String> = scoped.filter(|name| name.ends_with(":registry")).collect();
+        names.sort();
+        names.dedup();
+        let names = names.into_iter().map(String::as_str).chain(["registry"]);
+        names.filter_map(|name| Some((name.to_owned(), self.text(name)?))).collect()
+    }
+
+    /// The value in force. npm keeps one with credentials to itself: then it is what the strongest place says.
+    fn text(&self, name: &str) -> Option<String> {
+        match self.values.get(name) {
+            Some(Value::String(text)) => Some(text.clone()),
+            Some(Value::Bool(flag)) => Some(flag.to_string()),
+            _ => self.own(name).map(str::to_owned),
+        }
+    }
+
+    fn own(&self, name: &str) -> Option<&str> {
+        self.hidden.get(name).or_else(|| self.shown.get(name)).map(String::as_str)
+    }
+
+    fn is_hidden(&self, name: &str) -> bool {
+        self.hidden.contains_key(name)
+    }
+
+    fn in_project(&self, name: &str) -> bool {
+        self.project.contains_key(name)
+    }
+}
+
+/// `key = value` lines. Sections and lists are nothing that registries are written in.
+fn npmrc(text: &str) -> BTreeMap<String, String> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';']));
+    let pairs = lines.filter_map(|line| line.split_once('='));
+    pairs
+        .map(|(key, value)| {
+            let value = value.trim();
+            let plain = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value);
+            (key.trim().to_owned(), plain.to_owned())
+        })
+        // Tokens are nobody's business here.
+        .filter(|(key, _)| !key.contains("_auth") && !key.contains("_password"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::url::without_credentials;
+    use super::*;
+
+    #[test]
+    fn lines_of_an_npmrc() {
+        let text = "; mine\nregistry = https://u:p@r.example/\n@a:registry=\"https://a.example/\"\n//r.example/:_authToken=x\n";
+        let read = npmrc(text);
+        assert_eq!(read.len(), 2);
+        assert_eq!(without_credentials(&read["registry"]), "https://r.example/");
+        assert_eq!(read["@a:registry"], "https://a.example/");
+    }
+}
