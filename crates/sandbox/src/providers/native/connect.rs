@@ -141,7 +141,13 @@ impl<'a> Connects<'a> {
         let process = process_name(call.pid);
         let internet = Internet { address, to, stream, process };
         match egress {
-            Some(egress) if egress.is_open() && stream && leads_out(to) => {
+            Some(egress) if stream && leads_out(to) => {
+                if !egress.admits(to, internet.process.clone(), denials) {
+                    return Err(Errno::CONNREFUSED);
+                }
+                if !egress.is_open() {
+                    return self.reach(call.id, socket, internet, Some(egress), denials);
+                }
                 let order = egress.listen(to);
                 Ok(Some(waiting(call.id, socket, WaitsFor::Egress { order, to: internet })))
             }
@@ -164,9 +170,6 @@ impl<'a> Connects<'a> {
                 if let (Some(from), Some(process)) = (local_address(&socket), process) {
                     egress.remember(from, process);
                 }
-            }
-            (Some(egress), Err(error)) if leads_out(to) && is_refusal(error) => {
-                egress.refused(to, stream, process, denials);
             }
             (None, Err(error)) if leads_out(to) && is_refusal(error) => {
                 let reason = if stream { NetworkReason::Off } else { NetworkReason::Udp };
@@ -333,7 +336,11 @@ impl<'a> Connects<'a> {
                 let Some(egress) = egress else { return Err(Errno::NETUNREACH) };
                 match egress.answer(order) {
                     None => Ok(Some(Waiting { id, socket, what: WaitsFor::Egress { order, to }, until })),
-                    Some(_) => self.reach(id, socket, to, Some(egress), denials),
+                    Some(None) => self.reach(id, socket, to, Some(egress), denials),
+                    Some(Some(reason)) => {
+                        egress.refused_for(to.to, to.process, reason, denials);
+                        Err(Errno::CONNREFUSED)
+                    }
                 }
             }
         }

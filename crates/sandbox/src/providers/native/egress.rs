@@ -3,13 +3,15 @@
 //! Egress is forked before guard and fetches its secrets itself: neither this process nor any inside ever holds one.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::fs::File;
+use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use ringfence_egress::{Event, Order, Setup, SocketRole, Upstream};
 use ringfence_linux::{
-    Fork, MAX_FDS, Namespaces, control_pair, exit_now, fork_into, recv_with_fds, send_with_fds, wait_for,
+    Fork, MAX_FDS, Namespaces, control_pair, fork_into, recv_with_fds, send_with_fds, wait_for,
 };
 use ringfence_policy::{Blocked, Host, HostName, NetworkMode, NetworkReason, NetworkRules};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -45,9 +47,11 @@ pub(super) struct Egress {
     totals: BTreeMap<Connection, ConnectionRecord>,
     tried: BTreeSet<(String, Option<u16>)>,
     orders: u64,
-    /// Answered orders to listen, by number; `true` if something listens there.
-    listening: HashMap<u64, bool>,
+    /// Answered orders to listen, by number; with the reason if nothing may be there.
+    listening: HashMap<u64, Option<NetworkReason>>,
     more: Option<(u8, u8)>,
+    /// The namespace's own counts, held open.
+    counters: Vec<File>,
     gone: bool,
 }
 
@@ -108,6 +112,7 @@ impl Egress {
             orders: 0,
             listening: HashMap::new(),
             more: None,
+            counters: Vec::new(),
             gone: false,
         };
         drop(theirs);
@@ -140,6 +145,12 @@ impl Egress {
         self.open
     }
 
+    /// Hold on to what the kernel counts in the network namespace of this process.
+    pub(super) fn watch_counters(&mut self, process: i32) {
+        let files = ["snmp", "snmp6"].map(|name| File::open(format!("/proc/{process}/net/{name}")));
+        self.counters = files.into_iter().flatten().collect();
+    }
+
     /// Hand sockets from inside on, each for what it was made for.
     pub(super) fn give(&mut self, sockets: Vec<OwnedFd>) {
         for some in sockets.chunks(MAX_FDS) {
@@ -169,32 +180,41 @@ impl Egress {
         id
     }
 
-    pub(super) fn answer(&mut self, order: u64) -> Option<bool> {
-        if self.gone { Some(false) } else { self.listening.remove(&order) }
+    /// The answer to an order to listen, once it is there; with the reason if nothing may be there.
+    pub(super) fn answer(&mut self, order: u64) -> Option<Option<NetworkReason>> {
+        if self.gone { Some(Some(NetworkReason::EgressGone)) } else { self.listening.remove(&order) }
     }
 
     pub(super) fn remember(&mut self, from: SocketAddr, process: String) {
         self.callers.remember(from, process);
     }
 
-    /// A connection that found nobody there: whom it was meant for, and why nobody is.
-    pub(super) fn refused(
+    /// Whom a connection to this address is meant for.
+    fn meant(&self, to: SocketAddr) -> Host {
+        let ip = to.ip().to_canonical();
+        self.names.get(&ip).map_or(Host::Address(ip), |name| Host::Name(name.clone()))
+    }
+
+    /// A connection that may not be, by what egress said of it.
+    pub(super) fn refused_for(
         &mut self,
         to: SocketAddr,
-        stream: bool,
         process: Option<String>,
+        reason: NetworkReason,
         denials: &mut Denials,
     ) {
-        let ip = to.ip().to_canonical();
-        let host = self.names.get(&ip).map_or(Host::Address(ip), |name| Host::Name(name.clone()));
-        let reason = match self.rules.decide(&host, to.port()) {
-            _ if !stream => NetworkReason::Udp,
-            Err(reason) => reason,
-            Ok(_) if self.gone => NetworkReason::EgressGone,
-            // Granted, and refused all the same: nothing of ours.
-            Ok(_) => return,
-        };
-        self.deny(host.to_string(), Some(to.port()), process, reason, denials);
+        self.deny(self.meant(to).to_string(), Some(to.port()), process, reason, denials);
+    }
+
+    /// May this connection be? If not, it is recorded, and there is nobody to connect to.
+    pub(super) fn admits(&mut self, to: SocketAddr, process: Option<String>, denials: &mut Denials) -> bool {
+        let host = self.meant(to);
+        match self.rules.decide(&host, to.port()) {
+            Ok(_) if self.gone => self.refused_for(to, process, NetworkReason::EgressGone, denials),
+            Ok(_) => return true,
+            Err(reason) => self.refused_for(to, process, reason, denials),
+        }
+        false
     }
 
     fn deny(
@@ -262,7 +282,7 @@ impl Egress {
                 self.more = Some((more4.saturating_add(v4), more6.saturating_add(v6)));
             }
             Event::Listening { id, refused } => {
-                self.listening.insert(id, refused.is_none());
+                self.listening.insert(id, refused);
             }
             Event::Denied { from, host, port, reason } => {
                 let process = from.and_then(|from| self.callers.by_address.get(&from).cloned());
@@ -307,6 +327,16 @@ impl Egress {
         while let Some(event) = self.next_event(deadline.saturating_duration_since(Instant::now())) {
             let _ = self.take_in(event, denials);
         }
+        let datagrams = unheard_datagrams(&self.counters);
+        if datagrams > 0 {
+            let blocked = Blocked::Network {
+                host: "datagrams".into(),
+                port: None,
+                process: None,
+                reason: NetworkReason::Udp,
+            };
+            denials.add(Denial { count: datagrams, ..Denial::new(DenialKind::Network, &blocked) });
+        }
         NetworkRecord {
             connections: std::mem::take(&mut self.totals).into_values().collect(),
             tried: std::mem::take(&mut self.tried).into_iter().collect(),
@@ -319,6 +349,24 @@ impl Drop for Egress {
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
         let _ = wait_for(self.pid);
     }
+}
+
+/// UDP that nobody inside took, which is all that was meant for outside.
+fn unheard_datagrams(counters: &[File]) -> u64 {
+    let mut datagrams = 0;
+    for file in counters {
+        let mut text = String::new();
+        let _ = (&*file).read_to_string(&mut text);
+        // IPv6: a name and a number on each line. IPv4: a line of names, then one of numbers.
+        datagrams +=
+            text.lines().find_map(|line| line.strip_prefix("Udp6NoPorts")?.trim().parse().ok()).unwrap_or(0);
+        let mut udp = text.lines().filter(|line| line.starts_with("Udp: ")).map(str::split_whitespace);
+        if let (Some(names), Some(values)) = (udp.next(), udp.next()) {
+            let found = names.zip(values).find(|(name, _)| *name == "NoPorts");
+            datagrams += found.and_then(|(_, value)| value.parse::<u64>().ok()).unwrap_or(0);
+        }
+    }
+    datagrams
 }
 
 fn cannot_start(step: String, why: String, fix: String) -> Refusal {

@@ -270,6 +270,9 @@ impl Loop<'_> {
                     self.connects.know(sockets);
                 }
                 self.give_to_egress(fds.collect());
+                if let Some(egress) = &mut self.watched.egress {
+                    egress.watch_counters(self.watched.root.pid);
+                }
             }
             Some(FromGuard::Sockets) => self.give_to_egress(message.fds),
             Some(FromGuard::Ready) => {
