@@ -3,7 +3,7 @@
 
 use ringfence_testing::{Identity, Leftovers, Scene, Test};
 
-fn fail_each_step(identity: Identity, side: &str) -> u32 {
+fn fail_each_step(identity: Identity, side: &str, flags: &[&str]) -> u32 {
     let scene = Scene::new(identity);
     scene.mkdir("ws/.git");
     scene.mkdir("ws/.git/hooks");
@@ -14,6 +14,7 @@ fn fail_each_step(identity: Identity, side: &str) -> u32 {
             .cwd(scene.workspace())
             .env("RINGFENCE_FAULT", format!("{side}:{step}"))
             .plain()
+            .args(flags.to_vec())
             .run(["true"]);
         if outcome.exit == 0 {
             before.assert_none_since();
@@ -27,7 +28,7 @@ fn fail_each_step(identity: Identity, side: &str) -> u32 {
 #[test]
 fn every_step_of_the_owner_may_fail() {
     for identity in Identity::all() {
-        let steps = fail_each_step(identity, "parent");
+        let steps = fail_each_step(identity, "parent", &[]);
         assert!(steps >= 5, "only {steps} steps were counted as {identity:?}");
     }
 }
@@ -35,7 +36,19 @@ fn every_step_of_the_owner_may_fail() {
 #[test]
 fn every_step_of_the_child_may_fail() {
     for identity in Identity::all() {
-        let steps = fail_each_step(identity, "child");
+        let steps = fail_each_step(identity, "child", &[]);
         assert!(steps >= 60, "only {steps} steps were counted as {identity:?}");
+    }
+}
+
+/// Egress is another process that must be gone, and its sockets with it.
+#[test]
+fn every_step_may_fail_with_a_network_too() {
+    let flags = ["--allow-host", "api.example.com", "--allow-local", "9"];
+    for identity in Identity::all() {
+        let plain = fail_each_step(identity, "parent", &[]);
+        let steps = fail_each_step(identity, "parent", &flags);
+        assert!(steps > plain, "egress has no steps of its own as {identity:?}");
+        fail_each_step(identity, "child", &flags);
     }
 }

@@ -110,6 +110,7 @@ fn json_has_exactly_these_keys() {
             "truncated",
             "duration_ms",
             "usage",
+            "network",
             "denials",
             "notes",
             "receipt",
@@ -363,7 +364,9 @@ fn a_refused_connection_is_an_exact_denial() {
         let outcome = Test::in_scene(scene).run(["python3", "-c", script]);
         let unreachable = rustix::io::Errno::NETUNREACH.raw_os_error();
         assert_eq!(outcome.output, format!("{unreachable}\n{unreachable}\n"));
-        let denials: Vec<_> = outcome.denials().iter().map(|denial| denial.what.clone()).collect();
-        assert_eq!(denials, ["connect to 192.0.2.7:443", "connect to 192.0.2.7:443 by UDP"]);
+        let denials: Vec<_> = outcome.denials().iter().map(|d| (d.what.clone(), d.rule.clone())).collect();
+        let to = "192.0.2.7:443".to_owned();
+        assert_eq!(denials, [(to.clone(), "network.mode".to_owned()), (to, "network".to_owned())]);
+        assert_eq!(json(&outcome)["denials"][0]["process"], "python3");
     });
 }

@@ -19,6 +19,9 @@ pub struct Denial {
     pub kind: DenialKind,
     /// The call, path or limit.
     pub what: String,
+    /// The program that tried, where that is seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<String>,
     /// The clause that blocked it, and its value.
     pub rule: String,
     /// One sentence: what to do if this was wanted.
@@ -45,9 +48,14 @@ impl Denial {
             Blocked::Network { host, port, .. } => port.map_or(host.clone(), |port| format!("{host}:{port}")),
             Blocked::Limit { clause, .. } => clause.as_str().to_string(),
         };
+        let process = match blocked {
+            Blocked::Network { process, .. } => process.clone(),
+            _ => None,
+        };
         Self {
             kind,
             what,
+            process,
             rule: remedy.rule,
             remedy: remedy.sentence,
             flag: remedy.flag,
@@ -72,8 +80,10 @@ pub(crate) struct Denials(Vec<Denial>);
 
 impl Denials {
     pub(crate) fn add(&mut self, denial: Denial) {
-        let same =
-            |had: &&mut Denial| had.kind == denial.kind && had.what == denial.what && had.rule == denial.rule;
+        let key =
+            |denial: &Denial| (denial.kind, denial.what.clone(), denial.rule.clone(), denial.process.clone());
+        let this = key(&denial);
+        let same = |had: &&mut Denial| key(had) == this;
         if let Some(had) = self.0.iter_mut().find(same) {
             had.count += denial.count;
             had.inferred &= denial.inferred;

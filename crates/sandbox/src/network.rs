@@ -9,7 +9,7 @@ use ringfence_egress::{
     DNS, FAKE_V4, FAKE_V6, HTTP_PROXY, SOCKS_PROXY, SecretSetup, Setup, SocketRole, Upstream,
 };
 use ringfence_linux::{NetworkShape, SocketShape};
-use ringfence_policy::{Clause, Limits, Network, NetworkMode, NetworkRules, Policy};
+use ringfence_policy::{Clause, Network, NetworkMode, NetworkRules, Policy};
 use serde::Serialize;
 
 use crate::host::{Host, OuterIds};
@@ -104,7 +104,7 @@ pub(crate) fn plan_egress(request: &Request, host: &Host) -> Option<PlannedEgres
     if !needs_egress(request) {
         return None;
     }
-    let Policy { network, limits, .. } = &request.policy.policy;
+    let Policy { network, .. } = &request.policy.policy;
     let rules = NetworkRules::new(network);
     let (roles, sockets) = sockets(&rules, &host.network).into_iter().unzip();
     let local = local_addresses(network, &rules, host.network.ipv6);
@@ -113,11 +113,12 @@ pub(crate) fn plan_egress(request: &Request, host: &Host) -> Option<PlannedEgres
         shape: NetworkShape { local, sockets },
         terminates: !network.secrets.is_empty() || !network.http.is_empty(),
         bundles: host.network.bundles.clone(),
-        setup: setup(request, host, network, limits),
+        setup: setup(request, host, network),
     })
 }
 
-fn setup(request: &Request, host: &Host, network: &Network, limits: &Limits) -> Setup {
+fn setup(request: &Request, host: &Host, network: &Network) -> Setup {
+    let Policy { limits, waived, .. } = &request.policy.policy;
     let secrets = network.secrets.iter().enumerate().map(|(rule, secret)| SecretSetup {
         name: secret.name.clone(),
         placeholder: format!("ringfence-{}-{rule}", host.network.nonce),
@@ -129,8 +130,11 @@ fn setup(request: &Request, host: &Host, network: &Network, limits: &Limits) -> 
         secrets: secrets.collect(),
         // Read by egress itself: it may hold a password.
         upstream: Upstream::default(),
-        connections: limits.connections,
-        bandwidth: limits.bandwidth.map(|bytes| bytes.bytes()),
+        connections: limits.connections.filter(|_| !waived.contains(&Clause::LimitConnections)),
+        bandwidth: limits
+            .bandwidth
+            .filter(|_| !waived.contains(&Clause::LimitBandwidth))
+            .map(|bytes| bytes.bytes()),
         learn: request.learn,
         become_id: match host.ids {
             OuterIds::Unused(id) => Some(id + EGRESS_IDS),

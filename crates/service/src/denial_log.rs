@@ -113,6 +113,7 @@ mod tests {
 
     fn entry(number: usize, size: usize) -> DeniedRun {
         let denial = Denial {
+            process: None,
             kind: DenialKind::Syscall,
             what: "x".repeat(size),
             rule: "syscalls".into(),
