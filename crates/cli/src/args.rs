@@ -328,6 +328,9 @@ pub(crate) struct SecretSetArgs {
     /// Read the value from a file; one line end at its end is left out
     #[arg(long, value_name = "FILE")]
     pub(crate) from_file: Option<PathBuf>,
+    /// Taken only to be refused, without being repeated.
+    #[arg(hide = true)]
+    pub(crate) value: Vec<OsString>,
 }
 
 /// What this host can enforce, and the fix for each gap.

@@ -254,3 +254,93 @@ fn denials_are_listed_newest_first_and_as_json() {
         verb(scene, &["denials", "--allow", "1"]).code(0).stdout_contains("limits.wall_time = \"200ms\"");
     });
 }
+
+#[test]
+fn network_flags_and_groups_are_clauses_with_origins() {
+    each(|scene| {
+        scene.write(USER, "[network.groups]\ncode = ['git.example:22', '*.code.example']\n");
+        let flags = [
+            "--allow-host",
+            "@code",
+            "--allow-host",
+            "API.Example.com.:443",
+            "--deny-host",
+            "x.code.example",
+        ];
+        let more = [
+            "--allow-local",
+            "8080",
+            "--allow-private",
+            "10.1.0.0/16",
+            "--connections",
+            "9",
+            "--bandwidth",
+            "1M",
+        ];
+        let rows = shown(Test::in_scene(scene), &[flags.as_slice(), &more].concat());
+        let values = |clause: &str| -> Vec<&str> {
+            rows.iter().filter(|(name, ..)| name == clause).map(|(_, value, _)| value.as_str()).collect()
+        };
+        assert_eq!(row(&rows, "network.mode"), ("allow", "--allow-host"));
+        assert_eq!(values("network.allow"), ["@code", "api.example.com:443"]);
+        assert_eq!(values("network.groups"), ["@code git.example:22", "@code *.code.example"]);
+        assert_eq!(row(&rows, "network.deny"), ("x.code.example", "--deny-host"));
+        assert_eq!(row(&rows, "network.local"), ("8080", "--allow-local"));
+        assert_eq!(row(&rows, "network.private"), ("10.1.0.0/16", "--allow-private"));
+        assert_eq!(row(&rows, "limits.connections"), ("9", "--connections"));
+        assert_eq!(row(&rows, "limits.bandwidth"), ("1M", "--bandwidth"));
+        // What is asked for in so many words wins over what is implied.
+        let rows = shown(Test::in_scene(scene), &["--network", "off", "--allow-host", "a.example"]);
+        assert_eq!(row(&rows, "network.mode"), ("off", "--network"));
+    });
+}
+
+#[test]
+fn a_project_can_not_open_the_network_nor_fill_a_group_of_its_users() {
+    each(|scene| {
+        scene.write(USER, "[network]\nallow = ['@mine']\n[network.groups]\nmine = ['a.example']\n");
+        for text in [
+            "[network]\nallow = ['evil.example']",
+            "[network]\nmode = 'open'",
+            "[network]\nlocal = [22]",
+            "[network]\nprivate = ['10.0.0.0/8']",
+            "[network.groups]\nmine = ['evil.example']",
+            "[network]\nno_sni = ['a.example']",
+            "[[network.secrets]]\nname = 'T'\nfrom = 'env:T'\nhosts = ['a.example']",
+        ] {
+            scene.write("ws/ringfence.toml", text);
+            Test::in_scene(scene).run(["true"]).refused("would loosen the policy and is not trusted");
+        }
+        scene.write("ws/ringfence.toml", "[network]\ndeny = ['a.example']");
+        Test::in_scene(scene).run(["true"]).code(0);
+    });
+}
+
+#[test]
+fn a_refused_host_becomes_a_rule() {
+    each(|scene| {
+        scene.write(USER, "[network]\nallow = [\"granted.example\"] # mine\n");
+        let connect = "exec 3<>/dev/tcp/192.0.2.22/4242";
+        let run = || Test::in_scene(scene).run(["bash", "-c", connect]);
+        run().code(1).denial("192.0.2.22:4242");
+        verb(scene, &["denials"]).code(0).stdout_contains("--allow-host 192.0.2.22:4242");
+        verb(scene, &["denials", "--allow", "1"])
+            .code(0)
+            .stdout_contains("now says: network.allow = [\"192.0.2.22:4242\"]");
+        let text = scene.read(USER).unwrap();
+        assert_eq!(text, "[network]\nallow = [\"granted.example\", \"192.0.2.22:4242\"] # mine\n");
+        // A file that closes the network keeps its say.
+        scene.write(USER, "[network]\nmode = \"off\"\n");
+        verb(scene, &["denials", "--allow", "1"]).refused("says network.mode = \"off\"");
+    });
+}
+
+#[test]
+fn the_rules_are_part_of_the_explanation() {
+    each(|scene| {
+        let flags = ["--explain", "--allow-host", "a.example:22", "--secret", "T=env:T@a.example"];
+        let outcome = Test::in_scene(scene).plain().args(flags).run(["true"]);
+        outcome.code(0).stdout_contains("network.allow\ta.example:22\t--allow-host\n");
+        outcome.stdout_contains("network.secrets\tT=env:T@a.example\t--secret\n");
+    });
+}

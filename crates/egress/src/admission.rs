@@ -44,13 +44,7 @@ impl Admission {
     /// Only for the gate, which has decided.
     pub(crate) fn open(gate: Gate, id: u64, asked: Asked, place: Place) -> Self {
         let Asked { host, port, from, via } = &asked;
-        gate.outbox().push(Event::Opened {
-            id,
-            from: *from,
-            host: host.to_string(),
-            port: *port,
-            via: *via,
-        });
+        gate.outbox().push(Event::Opened { id, from: *from, host: host.to_string(), port: *port, via: *via });
         Self(Arc::new(Leave {
             gate,
             id,
@@ -75,10 +69,6 @@ impl Admission {
 
     pub(crate) fn from(&self) -> SocketAddr {
         self.0.asked.from
-    }
-
-    pub(crate) fn via(&self) -> Via {
-        self.0.asked.via
     }
 
     /// Is it a port of the caller's own loopback?

@@ -4,6 +4,12 @@
 //! What the client sends is held until it is judged. What the server sends flows at once, because in some protocols it
 //! speaks first; not so for hosts whose TLS ends here.
 
+// What is in here meets hostile bytes, and a release build ends with a panic: every connection would.
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
+)]
+
 mod judge;
 mod listen;
 mod outer;

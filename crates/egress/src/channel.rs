@@ -50,8 +50,7 @@ impl Channel {
 
     /// The next order; `None` at the end of the channel.
     pub(crate) async fn receive(&self) -> io::Result<Option<Received>> {
-        let message =
-            self.0.async_io(Interest::READABLE, || recv_with_fds(self.0.as_fd())).await?;
+        let message = self.0.async_io(Interest::READABLE, || recv_with_fds(self.0.as_fd())).await?;
         if message.bytes.is_empty() {
             return Ok(None);
         }

@@ -165,9 +165,8 @@ async fn connect(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
         if let Some(address) = waiting.next() {
             attempts.spawn(TcpStream::connect(address));
         }
-        let slow = async {
-            if waiting.len() == 0 { std::future::pending().await } else { sleep(STAGGER).await }
-        };
+        let slow =
+            async { if waiting.len() == 0 { std::future::pending().await } else { sleep(STAGGER).await } };
         tokio::select! {
             ended = attempts.join_next() => match ended {
                 Some(Ok(Ok(stream))) => return Ok(stream),
@@ -203,7 +202,9 @@ async fn reach_proxy(gate: &Gate, proxy: &Proxy) -> Result<TcpStream, DialError>
     let unreachable = |why: String| DialError::Proxy(format!("{}:{}: {why}", proxy.host, proxy.port));
     let addresses = match &proxy.host {
         Host::Address(address) => vec![*address],
-        Host::Name(name) => gate.resolver().lookup(name).await.map_err(|error| unreachable(error.to_string()))?,
+        Host::Name(name) => {
+            gate.resolver().lookup(name).await.map_err(|error| unreachable(error.to_string()))?
+        }
     };
     let addresses: Vec<_> =
         in_turn(addresses).into_iter().map(|address| SocketAddr::new(address, proxy.port)).collect();

@@ -52,7 +52,10 @@ async fn forbidden_addresses_are_never_dialled() {
         ("ours.example", AddressClass::Benchmark),
     ] {
         let reason = reason_for(&stage, name).await;
-        assert!(matches!(reason, Some(NetworkReason::Address { class: found, .. }) if found == class), "{name}: {reason:?}");
+        assert!(
+            matches!(reason, Some(NetworkReason::Address { class: found, .. }) if found == class),
+            "{name}: {reason:?}"
+        );
     }
     assert!(matches!(reason_for(&stage, "both.example").await, Some(NetworkReason::Address { .. })));
     let denied = stage.event(|event| match event {
@@ -73,7 +76,10 @@ async fn a_changed_hosts_file_is_read_again() {
     files(directory.path(), "169.254.169.254 moving.example another.example\n");
     tokio::time::sleep(Duration::from_millis(1100)).await;
     let second = reason_for(&stage, "moving.example").await;
-    assert!(matches!(second, Some(NetworkReason::Address { class: AddressClass::Metadata, .. })), "{second:?}");
+    assert!(
+        matches!(second, Some(NetworkReason::Address { class: AddressClass::Metadata, .. })),
+        "{second:?}"
+    );
 }
 
 #[tokio::test]
@@ -91,7 +97,10 @@ async fn localhost_is_granted_by_port_only() {
         assert_eq!(stream.read(&mut [0]).await.unwrap(), 0);
     }
     for (name, port) in [("localhost", port ^ 1), ("127.0.0.2", port), ("127.0.0.1", port ^ 1)] {
-        assert!(stage.gate.admit(&Host::parse(name).unwrap(), port, from, Via::Socks).is_err(), "{name}:{port}");
+        assert!(
+            stage.gate.admit(&Host::parse(name).unwrap(), port, from, Via::Socks).is_err(),
+            "{name}:{port}"
+        );
     }
 }
 

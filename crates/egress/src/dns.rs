@@ -2,6 +2,12 @@
 //!
 //! A name is looked up outside only when something connects to its address, so that questions carry nothing out.
 
+// What is in here meets hostile bytes, and a release build ends with a panic: every connection would.
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
+)]
+
 mod answer;
 mod question;
 
@@ -22,6 +28,7 @@ use crate::limits::Rate;
 use crate::listeners::{Listeners, Stay};
 use crate::lock::Lock;
 use crate::names::Names;
+use crate::stock::Family;
 use answer::Answer;
 use question::{Asked, Question, Reading, read};
 
@@ -133,7 +140,7 @@ impl Dns {
     async fn answer(&self, question: &Question, from: SocketAddr) -> Answer {
         let name = match &question.name {
             Ok(name) => name,
-            // Reverse questions and the root are asked by habit.
+            // Asked by habit.
             Err(question::BadName::Root) => return Answer::Nothing,
             Err(question::BadName::Text { shown, why }) => {
                 self.refuse(shown, from, NetworkReason::BadName { why: why.clone() });
@@ -160,7 +167,13 @@ impl Dns {
             // The owner hears of each connect before it is carried out.
             GrantedPorts::None | GrantedPorts::Any => Default::default(),
         };
-        if question.asked == Asked::Other {
+        let none = match question.asked {
+            Asked::Other => true,
+            // A machine without IPv6 has sandboxes without.
+            Asked::V6 => !self.listeners.knows(Family::V6),
+            Asked::V4 => false,
+        };
+        if none {
             return Answer::Nothing;
         }
         match self.place(name, question.asked, ports.into_iter()).await {

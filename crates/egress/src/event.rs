@@ -48,17 +48,50 @@ pub enum Via {
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     /// Secrets are loaded, privileges are dropped. `authority`: the certificate (PEM) to trust inside.
-    Ready { authority: Option<String> },
+    Ready {
+        authority: Option<String>,
+    },
     /// It can't start; nothing may run.
-    Failed { what: String, why: String, fix: String },
+    Failed {
+        what: String,
+        why: String,
+        fix: String,
+    },
     /// A name has these addresses from now on. Sent before the answer.
-    Named { name: String, v4: Ipv4Addr, v6: Ipv6Addr },
+    Named {
+        name: String,
+        v4: Ipv4Addr,
+        v6: Ipv6Addr,
+    },
     /// Make so many more spare sockets.
-    NeedSockets { v4: u8, v6: u8 },
+    NeedSockets {
+        v4: u8,
+        v6: u8,
+    },
     /// Order `Listen` was dealt with; `refused` if nothing may be there.
-    Listening { id: u64, refused: Option<NetworkReason> },
-    Denied { from: Option<SocketAddr>, host: String, port: Option<u16>, reason: NetworkReason },
-    Opened { id: u64, from: SocketAddr, host: String, port: u16, via: Via },
+    Listening {
+        id: u64,
+        refused: Option<NetworkReason>,
+    },
+    Denied {
+        from: Option<SocketAddr>,
+        host: String,
+        port: Option<u16>,
+        reason: NetworkReason,
+    },
+    Opened {
+        id: u64,
+        from: SocketAddr,
+        host: String,
+        port: u16,
+        via: Via,
+    },
     /// `address`: what was dialled. `error`: why it could not be, or broke.
-    Closed { id: u64, address: Option<IpAddr>, sent: u64, received: u64, error: Option<String> },
+    Closed {
+        id: u64,
+        address: Option<IpAddr>,
+        sent: u64,
+        received: u64,
+        error: Option<String>,
+    },
 }

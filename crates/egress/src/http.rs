@@ -29,6 +29,8 @@ use crate::dial::HttpDialling;
 
 pub(crate) use answer::Answer;
 pub(crate) use body::{Body, empty};
+#[cfg(test)]
+pub(crate) use body::{boxed, text};
 pub(crate) use exchange::{Abort, Exchange};
 pub(crate) use prefixed::Prefixed;
 pub(crate) use sender::{Open, Protocol, Sender, chain, open_metered};
@@ -89,3 +91,7 @@ where
 #[cfg(test)]
 #[path = "http_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "http/patience_tests.rs"]
+mod patience_tests;

@@ -168,6 +168,7 @@ async fn bodies_and_trailers_pass_both_ways() {
         );
         let mut response = Response::new(super::body::boxed(body));
         response.headers_mut().insert("trailer", "x-sum".parse().unwrap());
+        response.headers_mut().insert("transfer-encoding", "chunked".parse().unwrap());
         response
     })
     .await;
@@ -286,11 +287,8 @@ async fn the_users_own_proxy_is_asked_in_absolute_form() {
 async fn traffic_is_counted_and_the_end_reported() {
     let origin = Origin::clear().await;
     let stage = stage(&origin).await;
-    let answer = raw(
-        stage.connect(NAME, PORT).await,
-        (get("web.example.com:8081") + "Connection: close\r\n\r\n").as_bytes(),
-    );
-    assert!(answer.await.contains(" 200 "));
+    let request = get("web.example.com:8081") + "Connection: close\r\n\r\n";
+    assert!(raw(stage.connect(NAME, PORT).await, request.as_bytes()).await.contains(" 200 "));
     let (sent, received, error) = stage
         .event(|event| match event {
             Event::Closed { sent, received, error, .. } => Some((*sent, *received, error.clone())),
@@ -299,4 +297,65 @@ async fn traffic_is_counted_and_the_end_reported() {
         .await;
     assert!(sent > 30 && received > 50, "{sent} {received}");
     assert_eq!(error, None);
+}
+
+/// A host that says these bytes to whatever it is asked.
+async fn saying(words: &'static [u8]) -> std::net::SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut buffer = [0; 4096];
+            let _ = stream.read(&mut buffer).await;
+            let _ = stream.write_all(words).await;
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn answers_have_one_meaning_too() {
+    let cases: [(&'static [u8], &str, &str); 7] = [
+        (b"HTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "200", "ok"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", "200", "ok"),
+        (b"HTTP/1.1 200 Injected-Reason\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nX: smuggled\r\n\r\n", "200", "ok"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nok", "502", ""),
+        (b"HTTP/1.1 200 OK\r\nX: a\r\n folded\r\n\r\n", "502", ""),
+        (b"HTTP/1.1 200 OK\r\nX: a\rSet-Cookie: b\r\n\r\n", "502", ""),
+        (b"SSH-2.0-OpenSSH\r\n", "502", ""),
+    ];
+    for (words, status, body) in cases {
+        let address = saying(words).await;
+        let stage = Stage::start(Scene::allow(&["web.example.com:8081"]).leading(NAME, address)).await;
+        let request = get("web.example.com:8081") + "Connection: close\r\n\r\n";
+        let answer = raw(stage.connect(NAME, PORT).await, request.as_bytes()).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        assert!(!answer.contains("smuggled") && !answer.contains("Injected"), "{answer}");
+        assert!(answer.contains(body), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn requests_sent_at_once_are_answered_in_order() {
+    let origin = Origin::clear().await;
+    let stage = stage(&origin).await;
+    let request = |n: u32| {
+        format!("POST /{n} HTTP/1.1\r\nHost: web.example.com:8081\r\nContent-Length: 3\r\n\r\nb{n}c")
+    };
+    let mut client = stage.connect(NAME, PORT).await;
+    client.write_all((1..=3).map(request).collect::<String>().as_bytes()).await.unwrap();
+    for n in 1..=3 {
+        let answer = one_answer(&mut client).await;
+        assert!(answer.contains(&format!("POST /{n}\n")) && answer.ends_with(&format!("b{n}c")), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_may_close_its_side_behind_the_request() {
+    let origin = Origin::clear().await;
+    let stage = stage(&origin).await;
+    let mut client = stage.connect(NAME, PORT).await;
+    client.write_all((get("web.example.com:8081") + "\r\n").as_bytes()).await.unwrap();
+    client.shutdown().await.unwrap();
+    assert!(one_answer(&mut client).await.contains("GET /x\n"));
 }

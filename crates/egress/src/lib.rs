@@ -7,6 +7,8 @@
 mod addresses;
 mod admission;
 mod authority;
+#[cfg(test)]
+mod bars_tests;
 mod carry;
 mod channel;
 mod connection;

@@ -170,3 +170,50 @@ impl Rate {
         there
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_counted_and_come_back() {
+        let connections = Connections::new(2);
+        let first = connections.take().ok().unwrap();
+        let _second = connections.take().ok().unwrap();
+        for _ in 0..3 {
+            assert_eq!(connections.take().err(), Some(NetworkReason::Connections { limit: 2 }));
+        }
+        drop(first);
+        assert!(connections.take().is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_share_is_what_the_rate_allows() {
+        const RATE: u64 = 100_000;
+        let bandwidth = Bandwidth::new(Some(RATE));
+        let (mut one, mut other) = (bandwidth.inward(), bandwidth.inward());
+        let started = Instant::now();
+        let mut all = 0;
+        // Two connections have one bucket.
+        while all < RATE as usize / 2 {
+            for share in [&mut one, &mut other] {
+                let allowed = share.allowance(30_000).await;
+                assert!((1..=30_000).contains(&allowed));
+                share.used(allowed);
+                all += allowed;
+            }
+        }
+        let least = (all as f64 - RATE as f64 / 10.0) / RATE as f64;
+        assert!(started.elapsed().as_secs_f64() >= least - 0.01);
+        // The other direction has its own.
+        assert_eq!(bandwidth.outward().allowance(5000).await, 5000);
+        assert_eq!(Bandwidth::new(None).inward().allowance(usize::MAX).await, usize::MAX);
+    }
+
+    #[tokio::test]
+    async fn a_rate_ends_a_flood() {
+        let rate = Rate::new(100);
+        let taken = (0..10_000).filter(|_| rate.take()).count();
+        assert!((100..200).contains(&taken), "{taken}");
+    }
+}

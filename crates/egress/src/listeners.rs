@@ -85,6 +85,11 @@ impl Listeners {
         }
     }
 
+    /// Can anything listen in this family?
+    pub(crate) fn knows(&self, family: Family) -> bool {
+        self.stock.knows(family)
+    }
+
     /// Accept on a socket that listens already.
     pub(crate) fn accept_on(&self, socket: OwnedFd, front: Front) -> io::Result<AbortHandle> {
         let listener = std::net::TcpListener::from(socket);

@@ -71,8 +71,11 @@ fn close_filesystem() -> io::Result<()> {
         directories.extend(real.as_deref().and_then(Path::parent).map(Path::to_path_buf));
     }
     directories.retain(|directory| directory.is_dir() && directory != Path::new("/"));
+    // Without a dynamic linker, libraries take randomness from these; they panic if they get none.
+    let random = [PathBuf::from("/dev/urandom"), PathBuf::from("/dev/random")];
     let rules: Vec<LandlockRule<'_>> = directories
         .iter()
+        .chain(&random)
         .map(|path| LandlockRule { target: LandlockTarget::Path(path), access: LandlockAccess::ReadFile })
         .collect();
     LandlockRuleset::new(&rules)?.enforce()

@@ -122,8 +122,10 @@ impl Proxy {
         if let Some(exchange) = last.as_ref().filter(|exchange| exchange.is_for(&host, port)) {
             return Ok(exchange.clone());
         }
-        // The place among the connections is free again before another is taken.
-        *last = None;
+        // The connection's own task gives the place among the connections back before another is taken.
+        if last.take().is_some() {
+            tokio::task::yield_now().await;
+        }
         let admission = self.admit(&host, port)?;
         let sender = Sender::clear(admission.clone(), Protocol::Http1, None);
         let exchange = Exchange::new(admission, sender).asked_as(host).with_finding(self.finding.clone());

@@ -3,6 +3,12 @@
 //! A direction starts with plain copies through one shared buffer, which costs an idle connection nothing; one that
 //! turns out to be bulk goes on by `splice`, through a pipe that it gives back when it falls quiet.
 
+// What is in here meets hostile bytes, and a release build ends with a panic: every connection would.
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
+)]
+
 mod pipes;
 mod pump;
 

@@ -10,9 +10,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hickory_resolver::config::{NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts};
+use hickory_resolver::config::{
+    LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts, ServerOrderingStrategy,
+};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
-use hickory_resolver::proto::rr::Name;
+use hickory_resolver::proto::op::Query;
+use hickory_resolver::proto::rr::{Name, RecordType};
 use hickory_resolver::system_conf::parse_resolv_conf;
 use hickory_resolver::{Hosts, TokioResolver};
 use ringfence_policy::HostName;
@@ -49,7 +52,12 @@ pub(crate) struct Resolver {
 struct Current {
     stamps: [Option<Stamp>; 2],
     looked: Instant,
-    resolver: Arc<TokioResolver>,
+    sources: Arc<Sources>,
+}
+
+struct Sources {
+    hosts: Hosts,
+    servers: TokioResolver,
 }
 
 /// Tells a file from what was there before.
@@ -71,11 +79,15 @@ impl Resolver {
 
     /// Every address of a name, unchecked.
     pub(crate) async fn lookup(&self, name: &HostName) -> Result<Vec<IpAddr>, LookupError> {
-        let resolver = self.resolver().map_err(|error| LookupError::Failed(error.to_string()))?;
+        let sources = self.sources().map_err(|error| LookupError::Failed(error.to_string()))?;
         let mut query = Name::from_ascii(name.as_str()).map_err(|_| LookupError::Unknown)?;
+        let own = sources.own(&query);
+        if !own.is_empty() {
+            return Ok(own);
+        }
         // Search domains are for single words, as a machine's own users write them.
         query.set_fqdn(name.as_str().contains('.'));
-        match resolver.lookup_ip(query).await {
+        match sources.servers.lookup_ip(query).await {
             Ok(found) => {
                 let addresses: Vec<IpAddr> = found.iter().collect();
                 if addresses.is_empty() { Err(LookupError::Unknown) } else { Ok(addresses) }
@@ -85,25 +97,27 @@ impl Resolver {
         }
     }
 
-    fn resolver(&self) -> io::Result<Arc<TokioResolver>> {
+    fn sources(&self) -> io::Result<Arc<Sources>> {
         let mut current = self.current.lock();
         let stamps = match &*current {
-            Some(known) if known.looked.elapsed() < LOOK => return Ok(known.resolver.clone()),
+            Some(known) if known.looked.elapsed() < LOOK => return Ok(known.sources.clone()),
             _ => [stamp(&self.files.servers), stamp(&self.files.hosts)],
         };
         if let Some(known) = &mut *current
             && known.stamps == stamps
         {
             known.looked = Instant::now();
-            return Ok(known.resolver.clone());
+            return Ok(known.sources.clone());
         }
-        let resolver = Arc::new(self.read()?);
-        *current = Some(Current { stamps, looked: Instant::now(), resolver: resolver.clone() });
-        Ok(resolver)
+        let sources = Arc::new(Sources::read(&self.files)?);
+        *current = Some(Current { stamps, looked: Instant::now(), sources: sources.clone() });
+        Ok(sources)
     }
+}
 
-    fn read(&self) -> io::Result<TokioResolver> {
-        let servers = fs::read(&self.files.servers).ok().and_then(|text| parse_resolv_conf(text).ok());
+impl Sources {
+    fn read(files: &Files) -> io::Result<Self> {
+        let servers = fs::read(&files.servers).ok().and_then(|text| parse_resolv_conf(text).ok());
         let (config, mut options) = servers.unwrap_or_else(|| {
             // What libc does without the file.
             let own = NameServerConfig::udp_and_tcp(Ipv4Addr::LOCALHOST.into());
@@ -115,16 +129,30 @@ impl Resolver {
         options.negative_max_ttl = Some(Duration::from_secs(5));
         options.max_active_requests = 1024;
         options.use_hosts_file = ResolveHosts::Never;
+        options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
+        // As libc asks them: in the file's order, one after the other. The first may know names that the next does not.
+        options.server_ordering_strategy = ServerOrderingStrategy::UserProvidedOrder;
+        options.num_concurrent_reqs = 1;
         let mut builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
         *builder.options_mut() = options;
-        let mut resolver = builder.build().map_err(io::Error::other)?;
+        let servers = builder.build().map_err(io::Error::other)?;
         let mut hosts = Hosts::default();
-        if let Ok(file) = File::open(&self.files.hosts) {
+        if let Ok(file) = File::open(&files.hosts) {
             // A line that can't be read ends the list; the names before it count.
             let _ = hosts.read_hosts_conf(file);
         }
-        resolver.set_hosts(Arc::new(hosts));
-        Ok(resolver)
+        Ok(Self { hosts, servers })
+    }
+
+    /// What the hosts file says. As in libc, a name that it has is not asked of name servers, for either family.
+    fn own(&self, name: &Name) -> Vec<IpAddr> {
+        [RecordType::A, RecordType::AAAA]
+            .into_iter()
+            .filter_map(|kind| self.hosts.lookup_static_host(&Query::query(name.clone(), kind)))
+            .flat_map(|found| {
+                found.answers().iter().filter_map(|record| record.data.ip_addr()).collect::<Vec<_>>()
+            })
+            .collect()
     }
 }
 

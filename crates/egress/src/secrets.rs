@@ -5,7 +5,6 @@
 mod fetch;
 
 use ringfence_policy::{SecretRule, SecretSource};
-use rustix::process::Resource;
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::setup::{SecretSetup, Setup, StartError};
@@ -24,14 +23,9 @@ pub(crate) struct Secret {
     pub(crate) body: bool,
 }
 
-#[derive(Default)]
 pub(crate) struct Secrets(Vec<Secret>);
 
 impl Secrets {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     pub(crate) fn into_inner(self) -> Vec<Secret> {
         self.0
     }
@@ -42,12 +36,8 @@ impl Secrets {
     }
 }
 
-/// Fetch every value. From here on this process leaves no core dump and can't be looked into.
+/// Fetch every value. For a process that leaves no core dump and can't be looked into: see `privileges::hide`.
 pub(crate) fn load(setup: &Setup) -> Result<Secrets, StartError> {
-    if setup.secrets.is_empty() {
-        return Ok(Secrets::default());
-    }
-    keep_memory_private()?;
     let fetched = setup.secrets.iter().map(|secret| {
         let rule = setup.network.secrets.get(secret.rule);
         load_one(secret, rule, setup).map_err(|problem| StartError {
@@ -112,16 +102,6 @@ fn check(value: &str, placeholder: &str) -> Result<(), Problem> {
         );
     }
     Ok(())
-}
-
-fn keep_memory_private() -> Result<(), StartError> {
-    let done =
-        ringfence_linux::set_limit(Resource::Core, 0).and_then(|()| ringfence_linux::set_dumpable(false));
-    done.map_err(|error| StartError {
-        what: "keep secrets out of core dumps".to_owned(),
-        why: error.to_string(),
-        fix: "run without `--secret`".to_owned(),
-    })
 }
 
 #[cfg(test)]

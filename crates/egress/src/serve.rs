@@ -48,11 +48,8 @@ fn prepare(setup: &Setup, owner: &OwnedFd) -> Result<Prepared, StartError> {
     let rules = NetworkRules::new(&setup.network);
     let proxies = Proxies::new(&setup.upstream)?;
     let terminates = !setup.network.http.is_empty() || !setup.network.secrets.is_empty();
-    let terminator = if terminates {
-        Some(Terminator::new(setup, &rules, secrets::load(setup)?)?)
-    } else {
-        None
-    };
+    let terminator =
+        if terminates { Some(Terminator::new(setup, &rules, secrets::load(setup)?)?) } else { None };
     let files = drop_privileges(owner.as_fd(), setup.become_id)?;
     Ok(Prepared { rules, terminator, proxies, caps: Caps::for_descriptors(files) })
 }

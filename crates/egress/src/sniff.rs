@@ -3,6 +3,12 @@
 //! In doubt it is HTTP or TLS: those paths refuse what they can't read, so that a sloppy server is never shown bytes that
 //! we took for something harmless. Bounded, and each byte is looked at once, however small the pieces it comes in.
 
+// What is in here meets hostile bytes, and a release build ends with a panic: every connection would.
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
+)]
+
 mod hello;
 mod text;
 
@@ -94,7 +100,6 @@ fn first_bytes(bytes: &[u8]) -> First {
         _ => First::Binary,
     }
 }
-
 
 #[cfg(test)]
 #[path = "sniff_tests.rs"]

@@ -117,7 +117,9 @@ fn a_hello_that_servers_may_read_in_two_ways_is_broken() {
 #[test]
 fn records_that_a_server_might_skip_are_not_let_through() {
     let hello = records(&message(&[server_name(b"good.example")]), 16_384);
-    for first in [&[21, 3, 1, 0, 2, 1, 0][..], &[20, 3, 3, 0, 1, 1], &[23, 3, 3, 0, 1, 0], &[24, 3, 3, 0, 1, 0]] {
+    for first in
+        [&[21, 3, 1, 0, 2, 1, 0][..], &[20, 3, 3, 0, 1, 1], &[23, 3, 3, 0, 1, 0], &[24, 3, 3, 0, 1, 0]]
+    {
         assert!(is_broken(&sniff(&[first, &hello].concat())), "{first:?}");
     }
     // In the middle of the hello.
@@ -165,7 +167,8 @@ fn http_is_known_by_what_a_forgiving_server_would_take_for_it() {
     ] {
         assert_eq!(sniff(line.as_bytes()), Verdict::Http, "{line:?}");
         let mut sniffer = Sniffer::default();
-        let line = &line.as_bytes()[..=line.rfind("HTTP/").map_or(0, |at| at).max(line.find('\n').unwrap_or(0))];
+        let line =
+            &line.as_bytes()[..=line.rfind("HTTP/").map_or(0, |at| at).max(line.find('\n').unwrap_or(0))];
         for end in 0..line.len() {
             let verdict = sniffer.look(&line[..end]);
             assert!(matches!(verdict, Verdict::More | Verdict::Http), "{:?}: {verdict:?}", &line[..end]);

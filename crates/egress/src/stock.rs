@@ -42,6 +42,8 @@ struct Shelf {
     due: usize,
     /// Who waits for one.
     waiting: usize,
+    /// One came at some time.
+    known: bool,
 }
 
 impl Stock {
@@ -54,8 +56,14 @@ impl Stock {
         let shelf = shelf(&mut shelves, family);
         shelf.due = shelf.due.saturating_sub(1);
         shelf.sockets.push(socket);
+        shelf.known = true;
         drop(shelves);
         self.arrived.notify_waiters();
+    }
+
+    /// Does the sandbox have this family at all? One of its sockets is among the first that come.
+    pub(crate) fn knows(&self, family: Family) -> bool {
+        shelf(&mut self.shelves.lock(), family).known
     }
 
     /// `None`: the owner does not give any.

@@ -57,8 +57,8 @@ pub enum StoreError {
 #[derive(Debug)]
 pub struct SecretStore {
     directory: PathBuf,
-    /// A new key goes to the keyring if one answers.
-    keyring: bool,
+    /// A new key goes there if it answers.
+    keyring: key::Keyring,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -73,13 +73,13 @@ struct Book {
 impl SecretStore {
     /// Nothing is read or made yet: a store without a file is an empty one.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
-        Ok(Self { directory: directory.to_owned(), keyring: true })
+        Ok(Self { directory: directory.to_owned(), keyring: key::Keyring::default() })
     }
 
     /// The same without a look at the keyring, so that a test touches nothing of its user.
     #[cfg(test)]
     pub(crate) fn open_with_key_file(directory: &Path) -> Self {
-        Self { directory: directory.to_owned(), keyring: false }
+        Self { directory: directory.to_owned(), keyring: key::Keyring::none() }
     }
 
     /// Keep `value` under `name`, in place of what was there.
@@ -89,11 +89,11 @@ impl SecretStore {
         let _lock = files::lock(&self.directory, LOCK)?;
         let (mut book, key) = match self.read()? {
             Some(book) => {
-                let key = key::read(&self.directory, book.key)?;
+                let key = key::read(&self.directory, book.key, &self.keyring)?;
                 (book, key)
             }
             None => {
-                let (place, key) = key::make(&self.directory, self.keyring)?;
+                let (place, key) = key::make(&self.directory, &self.keyring)?;
                 (Book { version: VERSION, key: place, secrets: BTreeMap::new() }, key)
             }
         };
@@ -105,7 +105,7 @@ impl SecretStore {
         let missing = || StoreError::Missing { name: name.to_owned() };
         let book = self.read()?.ok_or_else(missing)?;
         let sealed = book.secrets.get(name).ok_or_else(missing)?;
-        let key = key::read(&self.directory, book.key)?;
+        let key = key::read(&self.directory, book.key, &self.keyring)?;
         unseal(&key, name, sealed).ok_or_else(|| StoreError::Sealed { name: name.to_owned() })
     }
 

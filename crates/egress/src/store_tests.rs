@@ -127,3 +127,40 @@ fn two_at_once_lose_nothing() {
     assert_eq!(store.names().unwrap().len(), 40);
     assert!(store.names().unwrap().iter().all(|name| store.get(name).is_ok()));
 }
+
+/// Keeps what it is given in a file, as libsecret's program keeps it in a keyring.
+fn keyring(directory: &Path) -> PathBuf {
+    let program = directory.join("secret-tool");
+    let script = "#!/bin/sh\nkept=\"$(dirname \"$0\")/kept\"\ncase \"$1\" in\nstore) cat > \"$kept\";;\nlookup) cat \"$kept\";;\nesac\n";
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+    program
+}
+
+#[test]
+fn a_keyring_keeps_the_key_where_there_is_one() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = root.path().join("store");
+    let store =
+        |program: &Path| SecretStore { directory: directory.clone(), keyring: key::Keyring::by(program) };
+    let program = keyring(root.path());
+    store(&program).set("TOKEN", &value("kept-by-keyring")).unwrap();
+    assert_eq!(store(&program).key_place().unwrap(), Some(KeyPlace::Keyring));
+    assert!(!directory.join("secrets.key").exists());
+    assert_eq!(store(&program).get("TOKEN").unwrap().expose_secret(), "kept-by-keyring");
+    // A keyring that is gone is an error, not a reason for another key.
+    let gone = store(Path::new("/nonexistent"));
+    assert!(matches!(gone.get("TOKEN"), Err(StoreError::Key { place: KeyPlace::Keyring, .. })));
+    assert!(gone.set("TOKEN", &value("v")).is_err());
+    assert_eq!(gone.names().unwrap(), ["TOKEN"]);
+}
+
+#[test]
+fn a_keyring_that_keeps_nothing_is_not_relied_on() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = root.path().join("store");
+    let store = SecretStore { directory, keyring: key::Keyring::by(Path::new("/bin/true")) };
+    store.set("TOKEN", &value("kept-by-file")).unwrap();
+    assert_eq!(store.key_place().unwrap(), Some(KeyPlace::File));
+    assert_eq!(store.get("TOKEN").unwrap().expose_secret(), "kept-by-file");
+}

@@ -183,3 +183,7 @@ async fn begin(
     let (stream, protocol) = shaken.map_err(|error| error.answer(admission))?;
     Ok((protocol, open_metered(admission, stream, protocol, None).await?))
 }
+
+#[cfg(test)]
+#[path = "terminate_tests.rs"]
+mod tests;

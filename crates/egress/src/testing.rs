@@ -187,9 +187,22 @@ impl Stage {
         self.events.lock().clone()
     }
 
+    /// Wait until the owner has so many events of which `pick` makes something.
+    pub(crate) async fn all<T>(&self, count: usize, pick: impl Fn(&Event) -> Option<T>) -> Vec<T> {
+        let mut found = Vec::new();
+        for _ in 0..500 {
+            found = self.events.lock().iter().filter_map(&pick).collect();
+            if found.len() >= count {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        found
+    }
+
     /// The owner closes its end.
     pub(crate) fn hang_up(&self) {
-        rustix::net::shutdown(self.owner.as_fd(), rustix::net::Shutdown::Both).unwrap();
+        let _ = rustix::net::shutdown(self.owner.as_fd(), rustix::net::Shutdown::Both);
     }
 
     pub(crate) async fn ask(&self, name: &str, kind: RecordType) -> Message {
@@ -199,7 +212,8 @@ impl Stage {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         socket.send_to(&message.to_vec().unwrap(), self.dns).await.unwrap();
         let mut buffer = [0; 1500];
-        let length = timeout(Duration::from_secs(10), socket.recv(&mut buffer)).await.expect("no answer").unwrap();
+        let length =
+            timeout(Duration::from_secs(10), socket.recv(&mut buffer)).await.expect("no answer").unwrap();
         let answer = Message::from_vec(&buffer[..length]).unwrap();
         assert_eq!(answer.metadata.id, message.metadata.id);
         answer
@@ -221,14 +235,22 @@ impl Stage {
     }
 }
 
+/// Its listeners go with it.
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.server.abort();
+        self.hang_up();
+    }
+}
+
 /// Addresses that no other stage of this machine has.
 fn place() -> Box<dyn Fn(u32) -> Option<(Ipv4Addr, Ipv6Addr)> + Send + Sync> {
     static STAGES: AtomicU32 = AtomicU32::new(0);
-    let stage = std::process::id() + (STAGES.fetch_add(1, Ordering::Relaxed) << 14);
+    let stage = std::process::id() + STAGES.fetch_add(1, Ordering::Relaxed) * 16_411;
     let [.., high, low] = stage.to_be_bytes();
     Box::new(move |index| {
         let last = u8::try_from(index + 1).ok()?;
-        Some((Ipv4Addr::new(127, high | 0x40, low, last), Ipv6Addr::LOCALHOST))
+        Some((Ipv4Addr::new(127, high.max(1), low, last), Ipv6Addr::LOCALHOST))
     })
 }
 

@@ -100,10 +100,17 @@ async fn a_tunnel_through_socks() {
 
 #[test]
 fn only_known_kinds_of_proxies_are_taken_and_logins_are_not_shown() {
-    for good in ["http://127.0.0.1:3128", "proxy.example:8080", "socks5://[::1]:1080", "HTTP://proxy.example/"] {
+    for good in
+        ["http://127.0.0.1:3128", "proxy.example:8080", "socks5://[::1]:1080", "HTTP://proxy.example/"]
+    {
         assert!(Proxy::parse(good).is_ok(), "{good}");
     }
-    for bad in ["https://me:hidden@proxy.example", "socks4://me:hidden@proxy.example", "http://me:hidden@:80", "ftp://x"] {
+    for bad in [
+        "https://me:hidden@proxy.example",
+        "socks4://me:hidden@proxy.example",
+        "http://me:hidden@:80",
+        "ftp://x",
+    ] {
         let error = Proxy::parse(bad).unwrap_err();
         assert!(!error.to_string().contains("hidden"), "{error}");
     }
@@ -117,7 +124,9 @@ fn each_variable_is_for_what_it_says() {
         http: Some("http://plain.example:1".into()),
         https: None,
         all: Some("socks5://all.example:2".into()),
-        except: Some("near.example, .inner.example,10.0.0.0/8,192.0.2.1,[2001:db8::1]:8443,port.example:81".into()),
+        except: Some(
+            "near.example, .inner.example,10.0.0.0/8,192.0.2.1,[2001:db8::1]:8443,port.example:81".into(),
+        ),
     })
     .unwrap();
     let chosen = |target: &str, port, purpose| {
@@ -141,6 +150,10 @@ fn each_variable_is_for_what_it_says() {
     ] {
         assert_eq!(chosen(direct, port, Purpose::Tunnel), None, "{direct}");
     }
-    let none = Proxies::new(&Upstream { all: Some("http://p:1".into()), except: Some("*".into()), ..Default::default() });
+    let none = Proxies::new(&Upstream {
+        all: Some("http://p:1".into()),
+        except: Some("*".into()),
+        ..Default::default()
+    });
     assert!(none.unwrap().for_target(&host("far.example"), 443, Purpose::Tunnel).is_none());
 }

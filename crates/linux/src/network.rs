@@ -75,7 +75,10 @@ pub fn make_socket(shape: SocketShape) -> io::Result<OwnedFd> {
     let make = |v6: bool, kind| -> io::Result<OwnedFd> {
         let family = if v6 { AddressFamily::INET6 } else { AddressFamily::INET };
         let socket = socket_with(family, kind, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
-        set_socket_reuseaddr(&socket, true)?;
+        if kind == SocketType::STREAM {
+            // For datagrams it would let others bind the same address.
+            set_socket_reuseaddr(&socket, true)?;
+        }
         if v6 {
             set_ipv6_v6only(&socket, true)?;
             // A local route makes an IPv4 address one's own, but not an IPv6 one.

@@ -126,7 +126,7 @@ fn restrictive() -> Policy {
     Policy {
         profile: ProfileName::Restrictive,
         filesystem: filesystem(HostFiles::System, false, Workspace::Private, ByteSize::mib(64)),
-        network: offline(),
+        network: network(NetworkMode::Off),
         limits: Limits {
             cpus: Some(1.0),
             memory: Some(ByteSize::gib(1)),
@@ -154,7 +154,7 @@ fn moderate() -> Policy {
     Policy {
         profile: ProfileName::Moderate,
         filesystem: filesystem(HostFiles::System, true, Workspace::Current, ByteSize::gib(1)),
-        network: offline(),
+        network: network(NetworkMode::Off),
         limits: Limits {
             cpus: None,
             memory: Some(ByteSize::gib(8)),
@@ -180,8 +180,7 @@ fn permissive() -> Policy {
     Policy {
         profile: ProfileName::Permissive,
         filesystem: filesystem(HostFiles::All, true, Workspace::Current, ByteSize::gib(4)),
-        // Becomes `Open` when egress can carry it out; until then `Open` would be refused at every start.
-        network: offline(),
+        network: network(NetworkMode::Open),
         limits: Limits {
             cpus: None,
             memory: None,
@@ -225,10 +224,6 @@ fn network(mode: NetworkMode) -> Network {
         http: Vec::new(),
         secrets: Vec::new(),
     }
-}
-
-fn offline() -> Network {
-    network(NetworkMode::Off)
 }
 
 fn syscalls() -> Syscalls {
@@ -310,12 +305,13 @@ mod tests {
     }
 
     #[test]
-    fn no_profile_waives_or_opens_anything() {
+    fn no_profile_waives_anything_and_only_permissive_has_a_network() {
         for name in ProfileName::ALL {
             let policy = profile(name);
             assert!(policy.waived.is_empty() && policy.filesystem.unprotect.is_empty());
             assert!(policy.syscalls.allow.is_empty() && !policy.syscalls.compat);
-            assert_eq!(policy.network.mode, NetworkMode::Off);
+            let open = if name == ProfileName::Permissive { NetworkMode::Open } else { NetworkMode::Off };
+            assert_eq!(policy.network, network(open));
         }
     }
 }

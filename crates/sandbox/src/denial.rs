@@ -80,10 +80,12 @@ pub(crate) struct Denials(Vec<Denial>);
 
 impl Denials {
     pub(crate) fn add(&mut self, denial: Denial) {
-        let key =
-            |denial: &Denial| (denial.kind, denial.what.clone(), denial.rule.clone(), denial.process.clone());
-        let this = key(&denial);
-        let same = |had: &&mut Denial| key(had) == this;
+        let same = |had: &&mut Denial| {
+            had.kind == denial.kind
+                && had.what == denial.what
+                && had.rule == denial.rule
+                && had.process == denial.process
+        };
         if let Some(had) = self.0.iter_mut().find(same) {
             had.count += denial.count;
             had.inferred &= denial.inferred;

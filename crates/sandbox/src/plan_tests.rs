@@ -26,6 +26,7 @@ fn host(uid: u32) -> Host {
         toolchains: Vec::new(),
         git_user: Some(GitUser { name: "Ann".into(), email: "ann@example.org".into() }),
         shows_more: false,
+        network: crate::network::NetworkFacts::default(),
         sockets: Vec::new(),
         cgroups: Hierarchy::V2 {
             base: "/sys/fs/cgroup".into(),

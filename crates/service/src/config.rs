@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use ringfence_policy::{
-    Layer, Loosening, Merged, NetworkMode, Origin, ProfileName, SecretSource, Workspace, merge,
+    Layer, Loosening, Merged, NetworkMode, Origin, Policy, ProfileName, SecretSource, Workspace, merge,
     project_loosens,
 };
 
@@ -65,6 +65,13 @@ pub fn load_policy(places: &Places, spec: PolicySpec) -> Result<LoadedPolicy, Se
     let flags_at = layers.len();
     layers.extend(flags);
     let base = ProfileName::default();
+    let mut notes = Vec::new();
+    if !spec.registries.is_empty() {
+        let granted = registry::ask(places, &without_network(base, &layers)?, &spec.registries)?;
+        // Below the other flags: an `--env` of the caller's own wins.
+        layers.splice(flags_at..flags_at, granted.layers);
+        notes = granted.notes;
+    }
     if let Some(project) = &project {
         let loosened = project_loosens(base, &layers, project_at).map_err(bad_merge)?;
         if !loosened.is_empty() && !is_trusted(&places.state, &project.path, &project.text)? {
@@ -72,14 +79,6 @@ pub fn load_policy(places: &Places, spec: PolicySpec) -> Result<LoadedPolicy, Se
         }
     }
     let mut merged = merge(base, &layers).map_err(bad_merge)?;
-    let mut notes = Vec::new();
-    if !spec.registries.is_empty() {
-        let granted = registry::ask(places, &merged.policy, &spec.registries)?;
-        // Below the other flags: an `--env` of the caller's own wins.
-        layers.splice(flags_at..flags_at, granted.layers);
-        notes = granted.notes;
-        merged = merge(base, &layers).map_err(bad_merge)?;
-    }
     if spec.learn && merged.policy.network.mode == NetworkMode::Off {
         let mut layer = Layer::default();
         layer.network.mode = Some(NetworkMode::Allow);
@@ -87,6 +86,14 @@ pub fn load_policy(places: &Places, spec: PolicySpec) -> Result<LoadedPolicy, Se
         merged = merge(base, &layers).map_err(bad_merge)?;
     }
     Ok(LoadedPolicy { merged, notes })
+}
+
+/// What the layers come to apart from the network, whose rules may need hosts that are yet to be found.
+fn without_network(base: ProfileName, layers: &Layers) -> Result<Policy, ServiceError> {
+    let bare = |(origin, layer): &(Origin, Layer)| {
+        (origin.clone(), Layer { network: Default::default(), ..layer.clone() })
+    };
+    Ok(merge(base, &layers.iter().map(bare).collect::<Layers>()).map_err(bad_merge)?.policy)
 }
 
 /// Is this file a policy? Its layer, with paths as they would be taken.

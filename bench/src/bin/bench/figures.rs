@@ -1,5 +1,6 @@
 //! What was measured, as data.
 
+use ringfence_bench::Spread;
 use serde::{Deserialize, Serialize};
 
 use crate::contender::Kind;
@@ -22,30 +23,12 @@ impl Rhythm {
     }
 }
 
-/// Milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Spread {
-    pub(crate) median: f64,
-    pub(crate) p10: f64,
-    pub(crate) p90: f64,
-    pub(crate) count: usize,
-}
-
-impl Spread {
-    /// `None` of no samples.
-    pub(crate) fn of(mut samples: Vec<f64>) -> Option<Self> {
-        samples.sort_by(f64::total_cmp);
-        let last = samples.len().checked_sub(1)?;
-        let at = |share: f64| samples[(last as f64 * share).round() as usize];
-        Some(Self { median: at(0.5), p10: at(0.1), p90: at(0.9), count: samples.len() })
-    }
-}
-
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Timing {
     pub(crate) kind: Kind,
     pub(crate) command: usize,
     pub(crate) rhythm: Rhythm,
+    /// Milliseconds.
     pub(crate) spread: Spread,
 }
 
@@ -95,17 +78,5 @@ impl Figures {
             .iter()
             .find(|row| row.kind == kind && row.at_once == at_once)
             .map(|row| row.per_second)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_spread_is_by_rank() {
-        let spread = Spread::of((1..=11).rev().map(f64::from).collect());
-        assert_eq!(spread, Some(Spread { median: 6.0, p10: 2.0, p90: 10.0, count: 11 }));
-        assert_eq!(Spread::of(Vec::new()), None);
     }
 }

@@ -17,10 +17,11 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use ringfence_bench::Machine;
 
 use contender::Setup;
 use figures::{Figures, Timed};
-use report::{Machine, Report};
+use report::Report;
 use stage::{ORDINARY, Stage, as_user};
 
 fn main() -> Result<()> {
@@ -35,7 +36,7 @@ fn main() -> Result<()> {
             _ => bail!("unknown argument `{}`; usage: bench [--quick] [--out DIR]", word.display()),
         }
     }
-    let report = Report { machine: Machine::look(quick), figures: all_users(quick)? };
+    let report = Report { machine: Machine::look(), quick, figures: all_users(quick)? };
     std::fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
     for (name, text) in [("RESULTS.md", report.markdown()), ("results.svg", plot::svg(&report.figures))] {
         let path = out.join(name);

@@ -1,10 +1,12 @@
 //! RESULTS.md: the machine, each bar in plain words, a table for each section.
 
 use std::fmt::Write;
-use std::fs;
+use std::process::Command;
+
+use ringfence_bench::{Machine, Spread, load};
 
 use crate::contender::{COMMANDS, Kind};
-use crate::figures::{Figures, Rhythm, Spread};
+use crate::figures::{Figures, Rhythm};
 use crate::throughput::AT_ONCE;
 
 const TO_FLOOR: f64 = 1.5;
@@ -14,45 +16,9 @@ const MEMORY: u64 = 1_500_000;
 const TRUE: usize = 0;
 
 #[derive(Debug)]
-pub(crate) struct Machine {
-    cpu: String,
-    cores: usize,
-    kernel: String,
-    bwrap: String,
-    date: String,
-    load: String,
-    quick: bool,
-}
-
-impl Machine {
-    pub(crate) fn look(quick: bool) -> Self {
-        let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let cpu = cpus
-            .lines()
-            .find_map(|line| line.strip_prefix("model name")?.split_once(": ").map(|(_, name)| name));
-        let bwrap = std::process::Command::new("bwrap").arg("--version").output();
-        let bwrap =
-            bwrap.map_or(String::new(), |output| String::from_utf8_lossy(&output.stdout).trim().into());
-        Self {
-            cpu: cpu.unwrap_or("unknown").into(),
-            cores: std::thread::available_parallelism().map_or(1, Into::into),
-            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
-            bwrap,
-            date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
-            load: load(),
-            quick,
-        }
-    }
-}
-
-fn load() -> String {
-    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split(' ').next().unwrap_or("?").into()
-}
-
-#[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) machine: Machine,
+    pub(crate) quick: bool,
     pub(crate) figures: Vec<Figures>,
 }
 
@@ -63,7 +29,8 @@ impl Report {
     }
 
     pub(crate) fn markdown(&self) -> String {
-        let Machine { cpu, cores, kernel, bwrap, date, load: before, quick } = &self.machine;
+        let Machine { cpu, cores, kernel, date, load: before } = &self.machine;
+        let bwrap = bwrap_version();
         let mut text = String::from(
             "# What a sandbox costs\n\n\
              Written by `./bench/run`, which builds and measures everything again (about ten minutes; `--quick` only \
@@ -72,7 +39,7 @@ impl Report {
         );
         let _ = writeln!(text, "- **Machine**: {cpu}, {cores} cores, Linux {kernel}, {bwrap}, {date}");
         let _ = writeln!(text, "- **Load** (one minute) before {before}, after {}", load());
-        if *quick {
+        if self.quick {
             text += "- **Quick run**: far too few samples to say anything\n";
         }
         text += "- **plain exec**: the command started by the harness, no sandbox\n\
@@ -90,6 +57,11 @@ impl Report {
         }
         text
     }
+}
+
+fn bwrap_version() -> String {
+    let output = Command::new("bwrap").arg("--version").output();
+    output.map_or(String::new(), |output| String::from_utf8_lossy(&output.stdout).trim().into())
 }
 
 fn verdict(met: bool) -> &'static str {

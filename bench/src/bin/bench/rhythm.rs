@@ -4,15 +4,16 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use ringfence_bench::{Order, Spread};
 
 use crate::contender::{COMMANDS, Contender, Setup};
-use crate::figures::{Rhythm, Spread, Timing};
+use crate::figures::{Rhythm, Timing};
 
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) fn measure(setup: &Setup) -> Result<Vec<Timing>> {
     let mut timings = Vec::new();
-    let mut order = Order(0x9e37_79b9_7f4a_7c15);
+    let mut order = Order::default();
     for rhythm in Rhythm::ALL {
         for (command, (_, shown, _)) in COMMANDS.iter().enumerate() {
             eprintln!("  {shown}, {}", rhythm.label());
@@ -61,22 +62,4 @@ pub(crate) fn run_once(setup: &Setup, contender: &Contender, words: &[&str]) -> 
         );
     }
     Ok(took)
-}
-
-/// A xorshift generator: the order must be mixed, not secret, and the same in each run.
-struct Order(u64);
-
-impl Order {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn shuffle(&mut self, turns: &mut [usize]) {
-        for last in (1..turns.len()).rev() {
-            turns.swap(last, (self.next() % (last as u64 + 1)) as usize);
-        }
-    }
 }

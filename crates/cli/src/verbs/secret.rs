@@ -25,6 +25,12 @@ pub(crate) fn secret(args: SecretArgs) -> Result<i32, Failure> {
 
 fn set(args: &SecretSetArgs) -> Result<i32, Failure> {
     keep_out_of_core_dumps();
+    if !args.value.is_empty() {
+        return Err(Failure::new(
+            "a value on the command line is seen by other programs and kept by the shell: nothing is stored",
+            "`ringfence secret set NAME` asks for it; if that was a real value, replace it where it came from",
+        ));
+    }
     let places = Places::from_env()?;
     let value = value(args)?;
     let key = set_secret(&places, &args.name, &value)?;

@@ -115,10 +115,6 @@ fn to_the_machine() -> Vec<Row> {
             .grant(["good.test"])
             .python("escaped(greeted('localhost', {port}))")
             .row(),
-        on_loopback("localhost-granted", "connects to localhost, granted as a name")
-            .grant(["localhost:{port}"])
-            .python("escaped(greeted('localhost', {port}))")
-            .row(),
         on_loopback("local-other-port", "connects to a port of the machine that is not granted")
             .flags(["--allow-local", "1"])
             .python("escaped(greeted('127.0.0.1', {port}))")

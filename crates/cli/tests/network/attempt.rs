@@ -62,10 +62,10 @@ impl Attempt {
         self
     }
 
-    /// A line of shell: it escaped if all of it worked.
+    /// A line of shell, whose programs know of no proxy: it escaped if all of it worked.
     pub(crate) fn shell(mut self, script: &str) -> Self {
         let script = format!(
-            "why=$( {{ set -e; {script}; }} 2>&1 ); code=$?; \
+            "{WITHOUT_PROXIES} why=$( {{ set -e; {script}; }} 2>&1 ); code=$?; \
              if [ $code = 0 ]; then echo \"escaped: $why\"; else echo \"held: $why\"; echo \"$why\" >&2; exit 1; fi"
         );
         self.command = ["bash", "-c", &script].map(str::to_owned).to_vec();
@@ -280,6 +280,10 @@ fn fill(
     }
     filled
 }
+
+/// For programs that would use the sandbox's own proxies: the transparent path is meant.
+pub(crate) const WITHOUT_PROXIES: &str =
+    "unset HTTP_PROXY http_proxy HTTPS_PROXY https_proxy ALL_PROXY all_proxy;";
 
 /// What every script may use. Nothing waits longer than a few seconds: a hang is a failure of its own.
 const PRELUDE: &str = include_str!("prelude.py");

@@ -13,8 +13,14 @@ fn egress_of(owner: u32) -> Vec<u32> {
     children
         .split_whitespace()
         .filter_map(|pid| pid.parse().ok())
-        .filter(|pid| namespace(*pid) == namespace(owner))
+        .filter(|pid| namespace(*pid) == namespace(owner) && lives(*pid))
         .collect()
+}
+
+/// Not a zombie either, which holds nothing.
+fn lives(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
 fn wait_until(what: &str, done: impl Fn() -> bool) {
@@ -111,7 +117,7 @@ fn egress_dies_with_its_owner() {
         assert_eq!(egress.len(), 1, "{egress:?}");
         running.signal(Signal::KILL);
         let _ = running.wait();
-        wait_until("egress to go", || !std::path::Path::new(&format!("/proc/{}", egress[0])).exists());
+        wait_until("egress to go", || !lives(egress[0]));
         let count = || {
             internet
                 .recorder

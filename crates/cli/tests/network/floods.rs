@@ -12,7 +12,7 @@ const STILL_WORKS: &str = "\nstarted = time.time()\ngot = greeted('echo.test')\n
 pub(crate) fn rows() -> Vec<Row> {
     let flood = |name: &str, what: &str, grants: &[&str], script: &str, twin: &str| {
         let whole = format!(
-            "def flood():\n    {}\ntry: flood()\nexcept OSError: pass{STILL_WORKS}",
+            "greeted('echo.test')\ndef flood():\n    {}\ntry: flood()\nexcept OSError: pass{STILL_WORKS}",
             script.replace('\n', "\n    ")
         );
         attempt(name, what)

@@ -4,17 +4,13 @@
 use crate::attempt::attempt;
 use crate::row::Row;
 
-/// Raw requests to `raw.test:8080`. What follows `{evil}` must not reach the server.
+/// Raw requests to `raw.test:8080`. What holds the token must not reach the server.
 const REQUESTS: &[(&str, &str, &str)] = &[
-    (
-        "host-other",
-        "a request for another host",
-        r"b'GET / HTTP/1.1\r\nHost: evil.test\r\nX: {token}\r\n\r\n'",
-    ),
+    ("host-other", "a request for another host", r"b'GET /{token} HTTP/1.1\r\nHost: evil.test\r\n\r\n'"),
     (
         "host-other-upper-case",
         "a request for another host in capitals",
-        r"b'GET / HTTP/1.1\r\nHOST: EVIL.TEST\r\nX: {token}\r\n\r\n'",
+        r"b'GET /{token} HTTP/1.1\r\nHOST: EVIL.TEST\r\n\r\n'",
     ),
     (
         "host-second",
@@ -142,13 +138,13 @@ pub(crate) fn rows() -> Vec<Row> {
                 .grant(["raw.test:8080"])
                 .python(&format!(
                     "got = say('raw.test', 8080, {bytes}, b'{{token}}', 3)\n\
-                     if b'seen:' in got and (b'{{token}}' in got or b'evil' in got or got.count(b'seen:') > 1 or b'/a ' in got): escaped('the server took it')\n\
+                     taken = re.findall(b'seen: (.*)', got)\n\
+                     if any(b'{{token}}' in line or b'evil' in line for line in taken): escaped(taken)\n\
                      held(repr(got[:300]))"
                 ))
                 .unheard()
                 .twin_python(&format!(
-                    "stream = dial('raw.test', 8080)\nstream.settimeout(1)\nstream.sendall({bytes})\n\
-                     got = read(stream)\nif b'seen:' in got: escaped('the server took it')"
+                    "if b'seen:' in say('raw.test', 8080, {bytes}, b'seen:'): escaped('the server took it')"
                 ))
         })
         .collect();
@@ -237,7 +233,7 @@ fn proxy() -> Vec<Row> {
             .grant(["good.test:80"])
             .python(&format!(
                 "got = say(*proxy('{{http_proxy}}'), b'GET {target} HTTP/1.1\\r\\nHost: good.test\\r\\nConnection: close\\r\\n\\r\\n')\n\
-                 if b'page of evil.test' in got or b'192.0.2.66' in got: escaped('the page came')\nheld(repr(got[:300]))"
+                 if b'page of' in got: escaped('the page came')\nheld(repr(got[:300]))"
             ))
             .unheard()
             .row()

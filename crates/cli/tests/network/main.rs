@@ -18,6 +18,7 @@ mod registries;
 mod relays;
 #[path = "../escape/row.rs"]
 mod row;
+mod rules;
 mod secrets;
 mod sockets;
 mod tls;

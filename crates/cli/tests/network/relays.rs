@@ -43,7 +43,7 @@ pub(crate) fn rows() -> Vec<Row> {
 fn left_behind(name: &str, script: &'static str) -> Row {
     let line = |scene: &Scene| {
         // Its output is its own, so that nobody waits for it.
-        format!("{{ {}; }} >/dev/null 2>&1 </dev/null; exit 0", script.replace("{token}", &scene.token))
+        format!("{{ {}\n}} >/dev/null 2>&1 </dev/null; exit 0", script.replace("{token}", &scene.token))
     };
     drill(
         name,

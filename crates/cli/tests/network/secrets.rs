@@ -265,62 +265,79 @@ fn holds(pid: u32, words: &str) -> bool {
     })
 }
 
+/// Use `API_TOKEN` from this source once: the server gets the value.
+fn arrives(internet: &Internet, scene: &Scene, source: &str, value: &str) -> Outcome {
+    let (secret, uri) =
+        (format!("API_TOKEN={source}@good.test"), format!("/{}-{}", source.len(), scene.token));
+    let test = Test::in_scene(scene).args(["--allow-host", "good.test", "--secret", &secret]);
+    let script = format!("curl -sSf -H \"X-Token: $API_TOKEN\" https://good.test{uri} >/dev/null");
+    let outcome = run(internet, test, &script);
+    outcome.code(0);
+    let requests = internet.web.requests();
+    let request = requests.iter().find(|request| request["uri"] == uri.as_str());
+    assert_eq!(request.map(|request| request["token"].clone()), Some(value.into()), "{source}");
+    outcome
+}
+
 #[test]
-fn every_source_works_and_its_failure_names_no_value() {
+fn every_source_works() {
     each(|internet, scene, value| {
         scene.write("token", value);
         let path = scene.path("token").display().to_string();
-        for source in [format!("file:{path}"), format!("cmd:cat {path}")] {
-            let secret = format!("API_TOKEN={source}@good.test");
-            let test = Test::in_scene(scene).args(["--allow-host", "good.test", "--secret", &secret]);
-            let outcome = run(
-                internet,
-                test,
-                "curl -sSf -H \"X-Token: $API_TOKEN\" https://good.test/source >/dev/null",
-            );
-            outcome.code(0);
-            let requests = internet.web.requests();
-            assert_eq!(
-                requests.last().map(|request| request["token"].clone()),
-                Some(value.into()),
-                "{source}"
-            );
-        }
-        let store = |words: &[&str], input: &str| {
+        arrives(internet, scene, &format!("file:{path}"), value);
+        arrives(internet, scene, &format!("cmd:cat {path}"), value);
+        let ringfence = |words: &[&str], input: &str| {
             let test = Test::in_scene(scene).verb(words.iter().copied()).stdin(input);
             internet.machine.within(|| test.call())
         };
-        store(&["secret", "set", "STORED", "--from-stdin"], value).code(0);
-        store(&["secret", "ls"], "").code(0).stdout_contains("STORED");
+        ringfence(&["secret", "set", "STORED", "--from-stdin"], value).code(0);
+        ringfence(&["secret", "ls"], "").code(0).stdout_contains("STORED");
         fs::remove_file(scene.path("token")).unwrap();
-        let test = Test::in_scene(scene).args([
-            "--allow-host",
-            "good.test",
-            "--secret",
-            "API_TOKEN=store:STORED@good.test",
-        ]);
-        let outcome =
-            run(internet, test, "curl -sSf -H \"X-Token: $API_TOKEN\" https://good.test/store >/dev/null");
-        outcome.code(0);
-        assert_eq!(
-            internet.web.requests().last().map(|request| request["token"].clone()),
-            Some(value.into())
-        );
+        let outcome = arrives(internet, scene, "store:STORED", value);
+        // At rest it is sealed.
         is_nowhere(scene, &outcome, value);
-        store(&["secret", "rm", "STORED"], "").code(0);
-        let test = Test::in_scene(scene).args([
-            "--allow-host",
-            "good.test",
-            "--secret",
-            "API_TOKEN=store:STORED@good.test",
-        ]);
+        ringfence(&["secret", "rm", "STORED"], "").code(0);
+        let secret = ["--secret", "API_TOKEN=store:STORED@good.test"];
+        let test = Test::in_scene(scene).args(["--allow-host", "good.test"]).args(secret);
         run(internet, test, "true").refused("STORED");
-        let test = Test::in_scene(scene)
-            .args(["--secret", "API_TOKEN=env:API_TOKEN@good.test"])
-            .env("API_TOKEN", value);
-        let outcome = run(internet, test, "true");
-        outcome.code(125).stderr_contains("--allow-host");
-        assert!(!outcome.errors.contains(value));
+    });
+}
+
+#[test]
+fn a_secret_for_a_host_that_is_not_granted_is_refused() {
+    each(|internet, scene, value| {
+        let secret = ["--secret", "API_TOKEN=env:API_TOKEN@good.test"];
+        let outcome = run(internet, Test::in_scene(scene).args(secret).env("API_TOKEN", value), "true");
+        outcome.refused("--allow-host");
+        is_nowhere(scene, &outcome, value);
+        // As is one that has no value.
+        let test = Test::in_scene(scene).args(["--allow-host", "good.test"]).args(secret);
+        run(internet, test, "true").refused("API_TOKEN");
+    });
+}
+
+/// Bodies are searched where the rule says so, and only there.
+#[test]
+fn bodies_are_swapped_where_asked_for() {
+    each(|internet, scene, value| {
+        for body in [true, false] {
+            let policy = format!(
+                "[network]\nmode = \"allow\"\nallow = [\"good.test\"]\n\n[[network.secrets]]\nname = \"API_TOKEN\"\n\
+                 from = \"env:API_TOKEN\"\nhosts = [\"good.test\"]\nbody = {body}\n"
+            );
+            scene.write("policy.toml", &policy);
+            let file = scene.path("policy.toml").display().to_string();
+            let test = Test::in_scene(scene).args(["--policy", &file]).env("API_TOKEN", value);
+            let script =
+                "curl -sSf --data \"first=1&token=$API_TOKEN&last=2\" https://good.test/body >/dev/null";
+            let outcome = run(internet, test, script);
+            outcome.code(0);
+            is_nowhere(scene, &outcome, value);
+            assert_eq!(internet.recorder.heard(&format!("first=1&token={value}&last=2")), body);
+            if body {
+                internet.recorder.forget();
+            }
+        }
     });
 }
 

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until};
 
-use crate::sniff::{MOST_BYTES, Sniffer, Verdict};
+use crate::sniff::{Sniffer, Verdict};
 
 /// From its first byte on, a client has this long to say what it speaks.
 const FIRST_MESSAGE: Duration = Duration::from_secs(10);
@@ -58,9 +58,8 @@ impl Listener {
                 biased;
                 ready = client.readable() => {
                     ready?;
-                    match self.read(client)? {
-                        Some(0) => return Ok(Heard::Verdict(self.sniffer.end(&self.held))),
-                        Some(_) | None => {}
+                    if self.read(client)? == Some(0) {
+                        return Ok(Heard::Verdict(self.sniffer.end(&self.held)));
                     }
                 }
                 () = &mut beside => return Ok(Heard::Interrupted),
@@ -72,8 +71,6 @@ impl Listener {
     fn read(&mut self, client: &TcpStream) -> io::Result<Option<usize>> {
         let first = self.held.is_empty();
         self.held.reserve(4096);
-        // One read may go past the sniffer's bound by what was reserved.
-        debug_assert!(self.held.len() <= MOST_BYTES * 2);
         match client.try_read_buf(&mut self.held) {
             Ok(read) => {
                 if first && read > 0 {

@@ -44,7 +44,9 @@ pub(super) enum Reading {
 
 pub(super) fn read(packet: &[u8]) -> Reading {
     // An answer, or less than a header: replying could only start a quarrel.
-    let (Some(&[high, low]), Some(flags)) = (packet.first_chunk(), packet.get(2)) else { return Reading::Drop };
+    let (Some(&[high, low]), Some(flags)) = (packet.first_chunk(), packet.get(2)) else {
+        return Reading::Drop;
+    };
     if packet.len() < 12 || flags & 0x80 != 0 {
         return Reading::Drop;
     }
@@ -57,7 +59,8 @@ pub(super) fn read(packet: &[u8]) -> Reading {
     if message.metadata.op_code != OpCode::Query {
         return wrong(ResponseCode::NotImp);
     }
-    let empty = message.answers.is_empty() && message.authorities.is_empty() && message.additionals.is_empty();
+    let empty =
+        message.answers.is_empty() && message.authorities.is_empty() && message.additionals.is_empty();
     let [query] = message.queries.as_slice() else { return wrong(ResponseCode::FormErr) };
     if !empty || message.signature().is_some() || message.metadata.truncation {
         return wrong(ResponseCode::FormErr);

@@ -19,6 +19,8 @@ use crate::swap::{Streaming, Swap};
 pub(crate) type BodyError = Box<dyn Error + Send + Sync>;
 pub(crate) type Body = UnsyncBoxBody<Bytes, BodyError>;
 
+/// When so long nothing more has come, a message is taken to have ended.
+pub(super) const QUIET: Duration = Duration::from_millis(50);
 /// Bodies up to this size are rewritten as a whole, so that they keep a length.
 pub(super) const WHOLE: u64 = 256 << 10;
 
@@ -49,7 +51,7 @@ pub(super) async fn rewrite(
         return Ok(body);
     }
     if body.size_hint().exact().is_none_or(|length| length > WHOLE) {
-        return Ok(Rewritten { body, stream, mask, trailers: None, ended: false }.boxed_unsync());
+        return Ok(Rewritten { body, stream, quiet: None, mask, trailers: None, ended: false }.boxed_unsync());
     }
     let mut data = BytesMut::new();
     let mut trailers = None;
@@ -69,6 +71,8 @@ pub(super) async fn rewrite(
 struct Rewritten {
     body: Body,
     stream: Streaming,
+    /// Runs while the stream holds a little back and nothing more comes.
+    quiet: Option<Pin<Box<Sleep>>>,
     mask: Option<Arc<Swap>>,
     trailers: Option<HeaderMap>,
     ended: bool,
@@ -84,14 +88,22 @@ impl HttpBody for Rewritten {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
         while !this.ended {
-            let frame = match ready!(Pin::new(&mut this.body).poll_frame(context)) {
-                Some(Ok(frame)) => frame,
-                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
-                None => {
+            let frame = match Pin::new(&mut this.body).poll_frame(context) {
+                Poll::Ready(Some(Ok(frame))) => frame,
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error))),
+                Poll::Ready(None) => {
                     this.ended = true;
                     break;
                 }
+                Poll::Pending if this.stream.holds_little() => {
+                    let quiet = this.quiet.get_or_insert_with(|| Box::pin(sleep(QUIET)));
+                    ready!(quiet.as_mut().poll(context));
+                    this.quiet = None;
+                    return Poll::Ready(Some(Ok(Frame::data(this.stream.release()))));
+                }
+                Poll::Pending => return Poll::Pending,
             };
+            this.quiet = None;
             match frame.into_data() {
                 Ok(chunk) => {
                     let out = this.stream.push(chunk);

@@ -141,17 +141,19 @@ impl Sender {
     /// A connection that takes a request now, and whether it was made for it.
     async fn ready(&self) -> Result<(Open, bool), Answer> {
         let mut place = self.open.lock().await;
-        match place.take() {
+        let kept = match place.take() {
             Some(Open::One { mut sender, proxy }) => {
-                if sender.ready().await.is_ok() {
-                    return Ok((Open::One { sender, proxy }, false));
-                }
+                let is_ready = sender.ready().await.is_ok();
+                is_ready.then_some(Open::One { sender, proxy })
             }
             Some(Open::Many(sender)) if !sender.is_closed() => {
                 *place = Some(Open::Many(sender.clone()));
-                return Ok((Open::Many(sender), false));
+                Some(Open::Many(sender))
             }
-            _ => {}
+            Some(Open::Many(_)) | None => None,
+        };
+        if let Some(open) = kept {
+            return Ok((open, false));
         }
         let open = self.connect().await?;
         if let Open::Many(sender) = &open {
@@ -264,8 +266,8 @@ where
             let (sender, connection) = http2::Builder::new(TokioExecutor::new())
                 .timer(TokioTimer::new())
                 .max_header_list_size(LARGEST_HEAD as u32)
-                .initial_stream_window_size(1 << 20)
-                .initial_connection_window_size(4 << 20)
+                // As large as the distance needs.
+                .adaptive_window(true)
                 .handshake(TokioIo::new(stream))
                 .await
                 .map_err(failed)?;

@@ -52,8 +52,9 @@ where
                 .timer(TokioTimer::new())
                 .max_header_list_size(LARGEST_HEAD as u32)
                 .max_concurrent_streams(MOST_STREAMS)
-                .initial_stream_window_size(1 << 20)
-                .initial_connection_window_size(4 << 20)
+                // The client is near: small windows fill its line, and bound what a slow host lets pile up here.
+                .initial_stream_window_size(256 << 10)
+                .initial_connection_window_size(1 << 20)
                 .keep_alive_interval(PING)
                 .keep_alive_timeout(PONG)
                 .auto_date_header(false)

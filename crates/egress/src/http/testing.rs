@@ -206,6 +206,7 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
 impl Trust {
     pub(crate) fn new() -> Self {
         let mut params = CertificateParams::default();
+        params.distinguished_name.push(rcgen::DnType::CommonName, "An authority that is trusted");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }

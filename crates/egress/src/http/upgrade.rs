@@ -10,7 +10,9 @@ use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Version};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy, split};
+use tokio::time::timeout;
 
+use super::body::QUIET;
 use super::headers::tokens;
 use crate::admission::Admission;
 use crate::swap::{Streaming, Swap};
@@ -76,7 +78,19 @@ async fn copy_covered(
 ) -> io::Result<()> {
     let mut buffer = vec![0; 16 << 10];
     loop {
-        let count = from.read(&mut buffer).await?;
+        let read = from.read(&mut buffer);
+        let count = if stream.holds_little() {
+            match timeout(QUIET, read).await {
+                Ok(count) => count?,
+                Err(_) => {
+                    to.write_all(&stream.release()).await?;
+                    to.flush().await?;
+                    continue;
+                }
+            }
+        } else {
+            read.await?
+        };
         let out =
             if count == 0 { stream.finish() } else { stream.push(Bytes::copy_from_slice(&buffer[..count])) };
         to.write_all(&out).await?;

@@ -11,10 +11,10 @@ pub(super) struct Pipe {
     pub(super) into: OwnedFd,
 }
 
-/// What one `splice` may move. The kernel counts all pipes of a user together and gives up to 64 MiB.
-pub(super) const SIZE: usize = 256 * 1024;
-/// More directions than this are not spliced at one time.
-const MOST: usize = 64;
+/// What one `splice` may move: the most that an ordinary user's pipe may hold.
+pub(super) const SIZE: usize = 1024 * 1024;
+/// More directions than this are not spliced at one time. A user has 64 MiB for all pipes of all programs.
+const MOST: usize = 16;
 
 struct Pool {
     idle: Vec<Pipe>,

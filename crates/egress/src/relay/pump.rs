@@ -16,7 +16,7 @@ use crate::limits::Share;
 
 /// Bytes that are copied before a direction counts as bulk.
 const BULK: u64 = 256 * 1024;
-const BUFFER: usize = 64 * 1024;
+const BUFFER: usize = 128 * 1024;
 
 thread_local! {
     /// Bytes are in here only between a read and the write right after it.

@@ -1,15 +1,15 @@
 //! Where values come from: a variable, a file, a command, the store.
 
 use std::fs::OpenOptions;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
+use std::process::{ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use ringfence_policy::SecretSource;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use secrecy::SecretString;
 use zeroize::{Zeroize, Zeroizing};
 
@@ -45,7 +45,7 @@ fn from_variable(name: &str) -> Result<SecretString, Problem> {
 }
 
 fn from_file(path: &Path) -> Result<SecretString, Problem> {
-    let unreadable = |error: std::io::Error| Problem::new(error.to_string(), "name a file that you can read");
+    let unreadable = |error: io::Error| Problem::new(error.to_string(), "name a file that you can read");
     let file = OpenOptions::new()
         .read(true)
         // A FIFO without a writer would be waited for.
@@ -70,30 +70,45 @@ fn from_command(command: &str, patience: Duration) -> Result<SecretString, Probl
         .process_group(0)
         .spawn()
         .map_err(|error| Problem::new(format!("cannot start /bin/sh: {error}"), fix))?;
-    let stdout = child.stdout.take();
-    let (sender, receiver) = mpsc::channel();
-    // This process forks no more after this: a thread is safe. It ends with the pipe.
-    std::thread::spawn(move || {
-        let _ = sender.send(stdout.map(read_bounded));
-    });
-    let output = receiver.recv_timeout(patience);
+    let output = match child.stdout.take() {
+        Some(stdout) => read_bounded(Patient { pipe: stdout, deadline: Instant::now() + patience }),
+        None => Ok(Zeroizing::default()),
+    };
     if output.is_err() {
         let _ = ringfence_linux::kill_group(child.id() as i32, 9);
     }
     let status = child.wait().map_err(|error| Problem::new(error.to_string(), fix))?;
-    let output = match output {
-        Ok(Some(output)) => output.map_err(|error| Problem::new(error.to_string(), fix))?,
-        Ok(None) => Zeroizing::default(),
-        Err(_) => return Err(Problem::new(format!("it did not end within {} s", patience.as_secs()), fix)),
-    };
+    let output = output.map_err(|error| match error.kind() {
+        io::ErrorKind::TimedOut => {
+            Problem::new(format!("it did not end within {} s", patience.as_secs()), fix)
+        }
+        _ => Problem::new(error.to_string(), fix),
+    })?;
     if !status.success() {
         return Err(Problem::new(format!("it failed ({status})"), fix));
     }
     text_of(output)
 }
 
+/// A pipe that is read until a deadline. No thread: what comes next drops the privileges of one thread only.
+struct Patient {
+    pipe: ChildStdout,
+    deadline: Instant,
+}
+
+impl Read for Patient {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(&self.pipe, PollFlags::IN)], Some(&left))? {
+            0 => Err(io::ErrorKind::TimedOut.into()),
+            _ => self.pipe.read(buffer),
+        }
+    }
+}
+
 /// At most one byte more than a value may have, and two for the line break.
-fn read_bounded(mut source: impl Read) -> std::io::Result<Zeroizing<Vec<u8>>> {
+fn read_bounded(mut source: impl Read) -> io::Result<Zeroizing<Vec<u8>>> {
     const MOST: usize = LONGEST + 3;
     // Whole from the start: a buffer that grows leaves parts of the value behind.
     let mut bytes = Zeroizing::new(vec![0; MOST]);
@@ -102,7 +117,7 @@ fn read_bounded(mut source: impl Read) -> std::io::Result<Zeroizing<Vec<u8>>> {
         match source.read(&mut bytes[filled..]) {
             Ok(0) => break,
             Ok(count) => filled += count,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }

@@ -59,9 +59,7 @@ impl RequestLine {
                 None
             }
             Part::Before | Part::Method => Some(Verdict::Raw),
-            Part::Rest if byte == b'\n' => {
-                Some(if self.named { Verdict::Http } else { Verdict::Raw })
-            }
+            Part::Rest if byte == b'\n' => Some(if self.named { Verdict::Http } else { Verdict::Raw }),
             Part::Rest if self.digit && byte == 0 => Some(Verdict::Raw),
             Part::Rest => {
                 self.follow(byte);

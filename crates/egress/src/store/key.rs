@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,19 @@ impl fmt::Display for KeyPlace {
     }
 }
 
-pub(super) fn read(directory: &Path, place: KeyPlace) -> Result<Key, StoreError> {
+/// The program that speaks to the keyring.
+#[derive(Debug)]
+pub(super) struct Keyring {
+    program: PathBuf,
+}
+
+impl Default for Keyring {
+    fn default() -> Self {
+        Self { program: PROGRAM.into() }
+    }
+}
+
+pub(super) fn read(directory: &Path, place: KeyPlace, keyring: &Keyring) -> Result<Key, StoreError> {
     let (text, fix) = match place {
         KeyPlace::File => {
             let bytes = files::read_private(&directory.join(FILE))?;
@@ -51,7 +63,7 @@ pub(super) fn read(directory: &Path, place: KeyPlace) -> Result<Key, StoreError>
             )
         }
         KeyPlace::Keyring => (
-            keyring(&["lookup"], directory, None),
+            keyring.call(&["lookup"], directory, None),
             "unlock the keyring, or remove the store and set the secrets again",
         ),
     };
@@ -60,13 +72,13 @@ pub(super) fn read(directory: &Path, place: KeyPlace) -> Result<Key, StoreError>
 }
 
 /// A new key, kept where it can be: in the keyring if it gives back what it was given.
-pub(super) fn make(directory: &Path, try_keyring: bool) -> Result<(KeyPlace, Key), StoreError> {
+pub(super) fn make(directory: &Path, keyring: &Keyring) -> Result<(KeyPlace, Key), StoreError> {
     let mut key = Key::default();
     SystemRandom::new().fill(key.as_mut()).expect("the kernel's random numbers");
     let text = to_hex(&key);
-    if try_keyring && has_keyring() {
-        let kept = keyring(&["store", "--label=Ringfence secret store"], directory, Some(&text));
-        if kept.is_ok() && read(directory, KeyPlace::Keyring).is_ok_and(|back| back == key) {
+    if keyring.may_be_there() {
+        let kept = keyring.call(&["store", "--label=Ringfence secret store"], directory, Some(&text));
+        if kept.is_ok() && read(directory, KeyPlace::Keyring, keyring).is_ok_and(|back| back == key) {
             return Ok((KeyPlace::Keyring, key));
         }
     }
@@ -74,34 +86,53 @@ pub(super) fn make(directory: &Path, try_keyring: bool) -> Result<(KeyPlace, Key
     Ok((KeyPlace::File, key))
 }
 
-/// Without a session bus the program would try to start one.
-fn has_keyring() -> bool {
-    std::env::var_os("DBUS_SESSION_BUS_ADDRESS").is_some_and(|address| !address.is_empty())
-}
+impl Keyring {
+    /// None at all.
+    #[cfg(test)]
+    pub(super) fn none() -> Self {
+        Self { program: "/nonexistent".into() }
+    }
 
-/// One call of the program; its output.
-fn keyring(verb: &[&str], directory: &Path, input: Option<&[u8]>) -> Result<Zeroizing<Vec<u8>>, String> {
-    let mut child = Command::new(PROGRAM)
-        .args(verb)
-        .args(["application", "ringfence", "store"])
-        .arg(directory)
-        .stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() })
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| format!("cannot start `{PROGRAM}`: {error}"))?;
-    if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
-        let _ = stdin.write_all(input);
+    #[cfg(test)]
+    pub(super) fn by(program: &Path) -> Self {
+        Self { program: program.to_owned() }
     }
-    // 64 bytes fit into the pipe: the program ends without being read from.
-    if !ends_in_time(&mut child) {
-        return Err(format!("`{PROGRAM}` has no answer"));
+
+    /// Without a session bus the program would try to start one.
+    fn may_be_there(&self) -> bool {
+        let bus = std::env::var_os("DBUS_SESSION_BUS_ADDRESS").is_some_and(|address| !address.is_empty());
+        bus || self.program.is_absolute()
     }
-    let mut output = Zeroizing::new(Vec::with_capacity(256));
-    if let Some(stdout) = child.stdout.take() {
-        let _ = stdout.take(256).read_to_end(&mut output);
+
+    /// One call of the program; its output.
+    fn call(
+        &self,
+        verb: &[&str],
+        directory: &Path,
+        input: Option<&[u8]>,
+    ) -> Result<Zeroizing<Vec<u8>>, String> {
+        let mut child = Command::new(&self.program)
+            .args(verb)
+            .args(["application", "ringfence", "store"])
+            .arg(directory)
+            .stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() })
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("cannot start `{PROGRAM}`: {error}"))?;
+        if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
+            let _ = stdin.write_all(input);
+        }
+        // 64 bytes fit into the pipe: the program ends without being read from.
+        if !ends_in_time(&mut child) {
+            return Err(format!("`{PROGRAM}` did not find it"));
+        }
+        let mut output = Zeroizing::new(Vec::with_capacity(256));
+        if let Some(stdout) = child.stdout.take() {
+            let _ = stdout.take(256).read_to_end(&mut output);
+        }
+        Ok(output)
     }
-    Ok(output)
 }
 
 fn ends_in_time(child: &mut Child) -> bool {

@@ -94,11 +94,16 @@ impl Replacer {
 pub(crate) struct Streaming {
     replacer: Arc<Replacer>,
     held: BytesMut,
+    /// So many bytes of what is held were let go already, and are kept to know what they begin.
+    released: usize,
 }
 
 impl Streaming {
+    /// So few bytes of a value may be let go: most have a beginning that everybody knows.
+    const HARMLESS: usize = 3;
+
     pub(super) fn new(replacer: Arc<Replacer>) -> Self {
-        Self { replacer, held: BytesMut::new() }
+        Self { replacer, held: BytesMut::new(), released: 0 }
     }
 
     /// What can be sent on now; may be empty.
@@ -111,30 +116,49 @@ impl Streaming {
         };
         let mut out = Vec::new();
         let mut done = 0;
-        loop {
+        let safe = loop {
             let rest = &text[done..];
             let safe = self.replacer.cut_off(rest).unwrap_or(rest.len());
             let replaced = self.replacer.replace_into(rest, safe, &mut out);
+            let start = done;
             done += replaced;
             if replaced <= safe {
-                // Nothing reached into what may be cut off.
-                let safe = done - replaced + safe;
-                self.held = BytesMut::from(&text[safe..]);
-                return if out.is_empty() && done == 0 {
-                    text.slice(..safe)
-                } else {
-                    out.extend_from_slice(&text[done..safe]);
-                    out.into()
-                };
+                break start + safe;
             }
             // A match ended behind the place where another one may have begun: look at what is left once more.
+        };
+        self.held = BytesMut::from(&text[safe..]);
+        let known = self.released.min(safe);
+        self.released -= known;
+        if done == 0 {
+            return text.slice(known..safe);
         }
+        out.extend_from_slice(&text[done..safe]);
+        let mut out = Bytes::from(out);
+        out.split_off(known.min(out.len()))
+    }
+
+    /// Is it worth to wait a moment and then `release`?
+    pub(crate) fn holds_little(&self) -> bool {
+        self.released < self.held.len() && self.held.len() <= Self::HARMLESS
+    }
+
+    /// Nothing more came: let the few bytes go that are held back, so that a message which happens to end like a value
+    /// begins is not kept until the next one. They are not forgotten: what would complete them is still replaced.
+    pub(crate) fn release(&mut self) -> Bytes {
+        if !self.holds_little() {
+            return Bytes::new();
+        }
+        let out = Bytes::copy_from_slice(&self.held[self.released..]);
+        self.released = self.held.len();
+        out
     }
 
     /// The end: what was held back.
     pub(crate) fn finish(&mut self) -> Bytes {
         let rest = std::mem::take(&mut self.held).freeze();
-        self.replacer.replace(&rest).map_or(rest, Bytes::from)
+        let mut out = self.replacer.replace(&rest).map_or(rest, Bytes::from);
+        out.split_off(std::mem::take(&mut self.released).min(out.len()))
     }
 }
 
@@ -208,6 +232,23 @@ mod tests {
         assert_eq!(stream.push(Bytes::from("t\n")), "ght\n");
     }
 
+    #[test]
+    fn a_little_is_let_go_and_not_forgotten() {
+        let mut stream = Streaming::new(replacer(&[("ghp_value", "*********")]));
+        assert!(!stream.holds_little());
+        assert_eq!(stream.push(Bytes::from("ping")), "pin");
+        assert_eq!((stream.release(), stream.release()), (Bytes::from("g"), Bytes::new()));
+        assert_eq!(stream.push(Bytes::from("hp")), "");
+        assert_eq!(stream.release(), "hp");
+        assert_eq!(stream.push(Bytes::from("_v")), "");
+        assert_eq!(stream.release(), "", "any more is not let go");
+        assert_eq!(stream.push(Bytes::from("alue pin")), "****** pin");
+        assert_eq!(stream.push(Bytes::from("g")), "");
+        assert_eq!(stream.release(), "g");
+        assert_eq!(stream.push(Bytes::from(" pong")), " pon");
+        assert_eq!(stream.finish(), "g");
+    }
+
     proptest! {
         // Few letters, so that patterns overlap, contain and prefix one another.
         #[test]
@@ -222,6 +263,35 @@ mod tests {
             let chunks: Vec<&[u8]> = chunks.iter().map(|chunk| chunk.as_bytes()).collect();
             prop_assert_eq!(streamed(&replacer, &chunks), expected.clone());
             prop_assert_eq!(replacer.replace(text.as_bytes()).unwrap_or(text.into_bytes()), expected);
+        }
+
+        #[test]
+        fn what_was_let_go_comes_once_and_lengths_stay(
+            patterns in prop::collection::vec("[ab]{5,9}", 1..4),
+            chunks in prop::collection::vec(("[abc]{0,7}", any::<bool>()), 0..12),
+        ) {
+            let covered = patterns.iter().map(|pattern| (pattern.clone().into_bytes(), vec![b'*'; pattern.len()]));
+            let replacer = Arc::new(Replacer::new(covered));
+            let mut stream = Streaming::new(replacer.clone());
+            let mut out = Vec::new();
+            for (chunk, quiet) in &chunks {
+                out.extend_from_slice(&stream.push(Bytes::copy_from_slice(chunk.as_bytes())));
+                if *quiet {
+                    out.extend_from_slice(&stream.release());
+                }
+            }
+            out.extend_from_slice(&stream.finish());
+            let text: String = chunks.iter().map(|(chunk, _)| chunk.as_str()).collect();
+            let expected = replacer.replace(text.as_bytes()).unwrap_or(text.clone().into_bytes());
+            prop_assert_eq!(out.len(), text.len());
+            // The same but for the first bytes of what was covered.
+            for (index, (got, wanted)) in out.iter().zip(&expected).enumerate() {
+                let is_early = *wanted == b'*' && *got == text.as_bytes()[index];
+                prop_assert!(got == wanted || is_early, "{text}");
+            }
+            for pattern in &patterns {
+                prop_assert!(!String::from_utf8_lossy(&out).contains(pattern.as_str()), "{text}");
+            }
         }
     }
 }

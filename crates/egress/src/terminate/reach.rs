@@ -116,6 +116,7 @@ fn words(problem: &CertificateError) -> String {
         CertificateError::UnknownIssuer => {
             "it is self-signed, or its issuer is not trusted on this machine".to_owned()
         }
+        CertificateError::BadSignature => "its signature is not its issuer's".to_owned(),
         CertificateError::Revoked => "it is revoked".to_owned(),
         CertificateError::Other(other) => chain(&*other.0 as &dyn Error),
         other => format!("{other:?}"),

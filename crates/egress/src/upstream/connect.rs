@@ -24,7 +24,8 @@ pub(super) async fn tunnel(
     request.push_str("\r\n");
     stream.write_all(request.as_bytes()).await?;
     let head = read_head(stream).await?;
-    let line = String::from_utf8_lossy(head.split(|&byte| byte == b'\r').next().unwrap_or_default()).into_owned();
+    let line =
+        String::from_utf8_lossy(head.split(|&byte| byte == b'\r').next().unwrap_or_default()).into_owned();
     let mut words = line.split(' ');
     let version = words.next().unwrap_or_default();
     let status = words.next().unwrap_or_default();

@@ -18,7 +18,8 @@ pub(super) async fn tunnel(
     port: u16,
     login: Option<(&str, &str)>,
 ) -> Result<(), DialError> {
-    let methods: &[u8] = if login.is_some() { &[VERSION, 2, NO_LOGIN, LOGIN] } else { &[VERSION, 1, NO_LOGIN] };
+    let methods: &[u8] =
+        if login.is_some() { &[VERSION, 2, NO_LOGIN, LOGIN] } else { &[VERSION, 1, NO_LOGIN] };
     stream.write_all(methods).await?;
     let mut chosen = [0; 2];
     stream.read_exact(&mut chosen).await?;

@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::name::HostName;
 use super::path::{is_below, plain_path};
 
-/// One kind of request that may pass. A host with several rules takes what any of them takes; a host with none takes
-/// everything.
+/// Requests that may pass. A host with several rules takes what any of them takes, one with none takes everything.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HttpRule {

@@ -82,6 +82,16 @@ impl Recorder {
         self.contacts.lock().expect("the contacts").clone()
     }
 
+    /// Forget what was said so far.
+    ///
+    /// # Panics
+    /// If a thread panicked while it held the list.
+    pub fn forget(&self) {
+        for contact in self.contacts.lock().expect("the contacts").iter_mut() {
+            contact.said.clear();
+        }
+    }
+
     /// What the scripted HTTP server answers from now on.
     ///
     /// # Panics
@@ -107,7 +117,8 @@ impl Recorder {
     }
 
     fn echo(&self, mut stream: TcpStream, index: usize) -> std::io::Result<()> {
-        writeln!(stream, "welcome to {}", stream.local_addr()?.ip().to_canonical())?;
+        let greeting = format!("welcome to {}\n", stream.local_addr()?.ip().to_canonical());
+        stream.write_all(greeting.as_bytes())?;
         let mut bytes = [0; 65536];
         loop {
             let length = stream.read(&mut bytes)?;
