@@ -43,7 +43,7 @@ impl Place {
 
     /// Neither a file nor its name has the value.
     fn holds_no_value(&self) {
-        for entry in std::fs::read_dir(self.0.path().join("state")).unwrap().flatten() {
+        for entry in std::fs::read_dir(self.0.path().join("state/secrets")).unwrap().flatten() {
             let content = std::fs::read(entry.path()).unwrap();
             assert!(!text(&content).contains(VALUE), "{:?}", entry.path());
             use std::os::unix::fs::PermissionsExt;

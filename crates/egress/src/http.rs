@@ -95,3 +95,7 @@ mod tests;
 #[cfg(test)]
 #[path = "http/patience_tests.rs"]
 mod patience_tests;
+
+#[cfg(test)]
+#[path = "http/speed_tests.rs"]
+mod speed_tests;

@@ -11,6 +11,8 @@ use zeroize::Zeroizing;
 use crate::error::{ErrorCode, ServiceError};
 use crate::places::Places;
 
+/// In the state directory; egress is told the same.
+const DIRECTORY: &str = "secrets";
 /// More than the store takes, so that it says what is wrong.
 const MOST: usize = (64 << 10) + 2;
 
@@ -92,7 +94,7 @@ pub fn remove_secret(places: &Places, name: &str) -> Result<(), ServiceError> {
 }
 
 fn open(places: &Places) -> Result<SecretStore, ServiceError> {
-    SecretStore::open(places.state.path()).map_err(failed)
+    SecretStore::open(&places.state.path().join(DIRECTORY)).map_err(failed)
 }
 
 fn bad(message: impl Into<String>) -> ServiceError {
@@ -139,7 +141,7 @@ mod tests {
         let value = SecretValue::read("very-secret-indeed".as_bytes()).unwrap();
         set_secret(&places, "TOKEN", &value).unwrap();
         assert_eq!(stored_secrets(&places).unwrap().names, ["TOKEN"]);
-        for entry in std::fs::read_dir(places.state.path()).unwrap().flatten() {
+        for entry in std::fs::read_dir(places.state.path().join(DIRECTORY)).unwrap().flatten() {
             let text = std::fs::read(entry.path()).unwrap();
             assert!(!String::from_utf8_lossy(&text).contains("very-secret-indeed"), "{:?}", entry.path());
         }

@@ -31,8 +31,9 @@ pub(crate) fn rows() -> Vec<Row> {
              for n in range(10000):\n    s.sendto(question(wire('n%d.good.test' % n)), ('{dns}', 53))\n    \
              try: s.recv(600)\n    except OSError: pass",
             "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.settimeout(2)\ngot = 0\n\
-             for n in range(10000):\n    s.sendto(question(wire('n%d.good.test' % n)), ('{dns}', 53))\n    got += len(s.recv(600)) > 40\n\
-             if got == 10000: escaped('all have addresses')",
+             for n in range(10000):\n    s.sendto(question(wire('n%d.good.test' % n)), ('{dns}', 53))\n    \
+             try: got += len(s.recv(600)) > 40\n    except OSError: pass\n\
+             if got > 9900: escaped('%d have addresses' % got)",
         ),
         flood(
             "flood-ungranted-names",
@@ -41,9 +42,10 @@ pub(crate) fn rows() -> Vec<Row> {
             "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.settimeout(0.5)\n\
              for n in range(3000):\n    s.sendto(question(wire('n%d.evil.test' % n)), ('{dns}', 53))\n    \
              try: s.recv(600)\n    except OSError: pass",
-            "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.settimeout(2)\n\
-             for n in range(3000):\n    s.sendto(question(wire('n%d.evil.test' % n)), ('{dns}', 53)); s.recv(600)\n\
-             escaped('all were answered')",
+            "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.settimeout(2)\ngot = 0\n\
+             for n in range(3000):\n    s.sendto(question(wire('n%d.evil.test' % n)), ('{dns}', 53))\n    \
+             try: got += len(s.recv(600)) > 40\n    except OSError: pass\n\
+             if got > 2900: escaped('%d have addresses' % got)",
         ),
         flood(
             "flood-unanswered",
