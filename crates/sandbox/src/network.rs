@@ -140,7 +140,7 @@ fn setup(request: &Request, host: &Host, network: &Network) -> Setup {
             OuterIds::Unused(id) => Some(id + EGRESS_IDS),
             OuterIds::Own => None,
         },
-        secret_store: request.state.clone(),
+        secret_store: request.state.join("secrets"),
     }
 }
 
