@@ -99,3 +99,7 @@ mod patience_tests;
 #[cfg(test)]
 #[path = "http/speed_tests.rs"]
 mod speed_tests;
+
+#[cfg(test)]
+#[path = "http/hostile_tests.rs"]
+mod hostile_tests;

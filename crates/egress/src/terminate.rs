@@ -28,7 +28,7 @@ use crate::secrets::Secrets;
 use crate::setup::{Setup, StartError};
 use crate::swap::Swaps;
 
-pub(crate) use reach::{Reach, TlsError};
+pub(crate) use reach::Reach;
 
 const HANDSHAKE: Duration = Duration::from_secs(15);
 const MOST_CACHED: usize = 256;
@@ -187,3 +187,7 @@ async fn begin(
 #[cfg(test)]
 #[path = "terminate_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "terminate/secret_tests.rs"]
+mod secret_tests;

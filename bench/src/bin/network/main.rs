@@ -12,6 +12,7 @@ mod figures;
 mod job;
 mod look_up;
 mod measure;
+mod others;
 mod place;
 mod report;
 mod route;
@@ -26,6 +27,7 @@ use ringfence_bench::Machine;
 
 use certificates::Certificates;
 use job::Job;
+use others::Ticks;
 use report::Report;
 use route::Route;
 use stage::Stage;
@@ -55,6 +57,7 @@ fn main() -> Result<()> {
 
 fn measure_all(quick: bool, out: &Path) -> Result<()> {
     let machine = Machine::look();
+    let before = Ticks::now()?;
     let certificates = Certificates::make()?;
     let stage = Stage::make(&certificates)?;
     place::name_hosts(&stage.path("hosts"))?;
@@ -66,7 +69,8 @@ fn measure_all(quick: bool, out: &Path) -> Result<()> {
     let routes: Vec<Route> =
         Route::ALL.into_iter().filter(|route| srt.is_some() || !route.needs_srt()).collect();
     let figures = measure::measure(&stage, &routes, amount, start)?;
-    let report = Report { machine, quick, srt: srt.map(|srt| srt.version), figures };
+    let others = Ticks::now()?.others_since(before);
+    let report = Report { machine, quick, others, srt: srt.map(|srt| srt.version), figures };
     std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
     let path = out.join("NETWORK.md");
     std::fs::write(&path, report.markdown()).with_context(|| format!("cannot write {}", path.display()))?;

@@ -15,6 +15,8 @@ const START: f64 = 4.0 / 3.0;
 pub(crate) struct Report {
     pub(crate) machine: Machine,
     pub(crate) quick: bool,
+    /// The share of the processors' time that other programs had.
+    pub(crate) others: f64,
     /// Its version, where it is installed.
     pub(crate) srt: Option<String>,
     pub(crate) figures: Figures,
@@ -66,12 +68,18 @@ impl Report {
         let Machine { cpu, cores, kernel, date, load: before } = &self.machine;
         let mut text = String::from(
             "# What the way out costs\n\n\
-             Written by `./bench/run network`, which builds and measures everything again (about ten minutes, as root; \
+             Written by `./bench/run network`, which builds and measures everything again (about five minutes, as root; \
              `--quick` only shows that it runs). All routes take turns in one run, in an order that is shuffled for each \
              round, so the figures are to be read as ratios; the times are this machine's.\n\n",
         );
         let _ = writeln!(text, "- **Machine**: {cpu}, {cores} cores, Linux {kernel}, {date}");
         let _ = writeln!(text, "- **Load** (one minute) before {before}, after {}", load());
+        let _ = writeln!(
+            text,
+            "- **Other programs** had {:.0} % of the processors' time meanwhile; the more, the less the ratios say: a \
+             route of three processes gets a larger share of a busy machine than a route of two",
+            self.others * 100.0
+        );
         if self.quick {
             text += "- **Quick run**: far too few samples to say anything\n";
         }

@@ -3,13 +3,13 @@
 //! One client's connection has one of these, so that requests of different clients never share a connection.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use ringfence_policy::NetworkReason;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
@@ -19,7 +19,7 @@ use super::authority::{Form, Scheme};
 use super::body::Body;
 use crate::admission::Admission;
 use crate::dial::{ForwardProxy, HttpDialling, dial, dial_http};
-use crate::terminate::{Reach, TlsError};
+use crate::terminate::Reach;
 
 /// Far above what a long poll takes.
 const ANSWER: Duration = Duration::from_secs(15 * 60);
@@ -56,6 +56,8 @@ pub(crate) struct Sender {
     /// A dial that was begun before there was a request.
     begun: Mutex<Option<HttpDialling>>,
     open: Mutex<Option<Open>>,
+    /// Has the open connection brought an answer yet?
+    has_served: AtomicBool,
 }
 
 /// An open connection.
@@ -74,12 +76,22 @@ pub(crate) enum SendError {
 
 impl Sender {
     pub(crate) fn clear(admission: Admission, protocol: Protocol, begun: Option<HttpDialling>) -> Self {
-        Self { admission, way: Way::Clear, protocol, begun: Mutex::new(begun), open: Mutex::new(None) }
+        Self::new(admission, Way::Clear, protocol, begun, None)
     }
 
     pub(crate) fn tls(admission: Admission, protocol: Protocol, reach: Arc<Reach>, open: Open) -> Self {
-        let open = Mutex::new(Some(open));
-        Self { admission, way: Way::Tls(reach), protocol, begun: Mutex::new(None), open }
+        Self::new(admission, Way::Tls(reach), protocol, None, Some(open))
+    }
+
+    fn new(
+        admission: Admission,
+        way: Way,
+        protocol: Protocol,
+        begun: Option<HttpDialling>,
+        open: Option<Open>,
+    ) -> Self {
+        let (begun, open) = (Mutex::new(begun), Mutex::new(open));
+        Self { admission, way, protocol, begun, open, has_served: AtomicBool::new(false) }
     }
 
     pub(crate) fn scheme(&self) -> Scheme {
@@ -98,6 +110,7 @@ impl Sender {
         let malformed = |error: hyper::http::Error| SendError::Answer(Answer::malformed(&error.to_string()));
         loop {
             let (mut open, is_new) = self.ready().await.map_err(SendError::Answer)?;
+            let has_served = self.has_served.load(Ordering::Relaxed);
             let sent = match &mut open {
                 Open::One { sender, proxy } => {
                     let form = if proxy.is_some() { Form::Absolute } else { Form::Origin };
@@ -112,6 +125,7 @@ impl Sender {
             };
             let mut failed = match sent {
                 Ok(Ok(response)) => {
+                    self.has_served.store(true, Ordering::Relaxed);
                     // The next request waits there until this answer's body is through.
                     if matches!(open, Open::One { .. }) {
                         *self.open.lock().await = Some(open);
@@ -127,13 +141,13 @@ impl Sender {
             // Not a byte of it was sent: another connection may have it. A new one that fails at once is the host's word.
             match failed.take_message() {
                 Some(unsent) if !is_new => request = unsent,
-                _ if !is_new
+                _ if has_served
                     && self.protocol == Protocol::Http1
                     && failed.error().is_incomplete_message() =>
                 {
                     return Err(SendError::Closed);
                 }
-                _ => return Err(self.explain(failed.error())),
+                _ => return Err(self.explain(failed.error(), has_served)),
             }
         }
     }
@@ -156,6 +170,7 @@ impl Sender {
             return Ok((open, false));
         }
         let open = self.connect().await?;
+        self.has_served.store(false, Ordering::Relaxed);
         if let Open::Many(sender) = &open {
             *place = Some(Open::Many(sender.clone()));
         }
@@ -196,17 +211,14 @@ impl Sender {
         SendError::Answer(Answer::failed(&self.admission, why))
     }
 
-    fn explain(&self, error: &hyper::Error) -> SendError {
-        if let Way::Tls(reach) = &self.way
-            && reach.wants_certificate()
-        {
-            let why = "it asks for a client certificate, which a host whose TLS ends here can't be given"
-                .to_owned();
-            return SendError::Answer(
-                TlsError::Refused(NetworkReason::Certificate { why }).answer(&self.admission),
-            );
+    /// A host that insists on a client certificate says so by breaking a new connection off, at the first request.
+    fn explain(&self, error: &hyper::Error, has_served: bool) -> SendError {
+        match &self.way {
+            Way::Tls(reach) if !has_served && reach.wants_certificate() => {
+                SendError::Answer(reach.certificate_wanted().answer(&self.admission))
+            }
+            _ => self.broken(&format!("it broke the connection off ({})", chain(error))),
         }
-        self.broken(&format!("it broke the connection off ({})", chain(error)))
     }
 }
 

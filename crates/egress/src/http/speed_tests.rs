@@ -39,12 +39,14 @@ async fn speed() {
     let tls = Origin::tls_answering(trust.server(&Identity::of("api.example.com")), large()).await;
     let rules = ["web.example.com:8081", "api.example.com:8443", "ruled.example.com:8443"];
     let mut scene = Scene::allow(&rules);
-    let secret = add_secret(&mut scene, "T=env:T@api.example.com", "ghp_planted/Value+0123456789", "stand-in-0123");
+    let secret =
+        add_secret(&mut scene, "T=env:T@api.example.com", "ghp_planted/Value+0123456789", "stand-in-0123");
     scene.terminator = Some(trust.terminator(&scene, vec![secret]));
     let scene = scene.leading("web.example.com", clear.address).leading("api.example.com", tls.address);
     let stage = Stage::start(scene).await;
     download("clear, direct", TcpStream::connect(clear.address).await.unwrap(), "x").await;
-    download("clear, through egress", stage.connect("web.example.com", 8081).await, "web.example.com:8081").await;
+    download("clear, through egress", stage.connect("web.example.com", 8081).await, "web.example.com:8081")
+        .await;
     let client = tls_client(&stage, "api.example.com", 8443, &["http/1.1"]).await.unwrap();
     download("TLS ended here, with a secret", client, "api.example.com:8443").await;
 }

@@ -61,6 +61,11 @@ impl Reach {
         self.asked.0.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn certificate_wanted(&self) -> TlsError {
+        let why = "it asks for a client certificate, which a host whose TLS ends here can't be given";
+        TlsError::Refused(NetworkReason::Certificate { why: why.to_owned() })
+    }
+
     /// Verified, and agreed on one of these protocols.
     pub(crate) async fn shake_hands<S>(
         &self,
@@ -96,9 +101,7 @@ impl Reach {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
             Some(rustls::Error::InvalidCertificate(problem)) => certificate(words(problem)),
             Some(rustls::Error::NoCertificatesPresented) => certificate("it shows none".to_owned()),
-            Some(rustls::Error::AlertReceived(alert)) if self.wants_certificate() => certificate(format!(
-                "it asks for a client certificate, which a host whose TLS ends here can't be given ({alert:?})"
-            )),
+            Some(rustls::Error::AlertReceived(_)) if self.wants_certificate() => self.certificate_wanted(),
             _ => TlsError::Failed(format!("TLS failed: {}", chain(error))),
         }
     }
