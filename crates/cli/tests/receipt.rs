@@ -31,7 +31,10 @@ fn every_enforced_clause_agrees_with_what_the_probe_sees() {
 fn every_isolation_clause_is_in_the_receipt() {
     for identity in Identity::all() {
         let scene = repository(identity);
-        let outcome = facts_of_run(&scene, "restrictive", &["--write", &text(&scene.outside())]);
+        let outside = text(&scene.outside());
+        let network = ["--allow-host", "api.example.com", "--connections", "9", "--bandwidth", "1M"];
+        let flags: Vec<&str> = ["--write", &outside].into_iter().chain(network).collect();
+        let outcome = facts_of_run(&scene, "restrictive", &flags);
         let clauses = outcome.receipt_clauses();
         let listed: BTreeSet<&str> = clauses.iter().filter_map(|line| line["clause"].as_str()).collect();
         let expected = ringfence_policy::Clause::ALL.iter().map(|clause| clause.as_str());
@@ -290,9 +293,15 @@ impl Sight {
             "XDG_CACHE_HOME",
             "XDG_RUNTIME_DIR",
         ];
+        const WITH_NETWORK: &[&str] = &["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"];
+        let clauses = self.outcome.receipt_clauses();
+        let networked = clauses.iter().any(|line| line["clause"] == "network" && line["value"] != "off");
+        let known = |name: &str| {
+            EXPECTED.contains(&name) || networked && WITH_NETWORK.contains(&name.to_uppercase().as_str())
+        };
         let names = self.facts["environment"].as_array().cloned().unwrap_or_default();
         let extra: Vec<&Value> =
-            names.iter().filter(|n| !EXPECTED.contains(&n.as_str().unwrap_or_default())).collect();
+            names.iter().filter(|name| !known(name.as_str().unwrap_or_default())).collect();
         expect(extra.is_empty(), format!("more variables: {extra:?}"))
     }
 

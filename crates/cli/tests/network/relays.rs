@@ -13,8 +13,8 @@ pub(crate) fn rows() -> Vec<Row> {
         attempt("relay-open-proxy", "goes anywhere through an open proxy of a granted host")
             .grant(["proxy.test:8888"])
             .python("escaped(greeting_on(*connect_through('proxy.test:8888', 'evil.test:4242')))")
-            .row()
-            .not_a_boundary(|_| true),
+            .denied("proxy.test")
+            .row(),
         attempt("relay-other-port", "uses the open proxy of a host that is granted on another port")
             .grant(["proxy.test:443"])
             .python("escaped(greeting_on(*connect_through('proxy.test:8888', 'evil.test:4242')))")
