@@ -85,10 +85,39 @@ fn the_moderate_plan_of_root() {
 #[test]
 fn a_network_that_cannot_be_enforced_is_refused() {
     for mode in ["allow", "open"] {
-        let refusal = planned(ProfileName::Restrictive, &format!("[network]\nmode = '{mode}'"), &host(1000))
-            .unwrap_err();
+        let toml = format!("waive = ['syscalls']\n[network]\nmode = '{mode}'");
+        let refusal = planned(ProfileName::Restrictive, &toml, &host(1000)).unwrap_err();
         assert!(matches!(refusal, Refusal::NotEnforceable { clause: "network", .. }), "{refusal}");
     }
+}
+
+#[test]
+fn a_network_has_its_sockets_routes_and_variables() {
+    let toml = "
+        [network]
+        allow = ['api.example.com', '192.0.2.10:22']
+        local = [5432]
+        [[network.secrets]]
+        name = 'TOKEN'
+        from = 'env:TOKEN'
+        hosts = ['api.example.com']
+    ";
+    let mut host = host(0);
+    host.network = crate::network::NetworkFacts {
+        ipv6: true,
+        resolver_file: Some("/run/systemd/resolve/stub-resolv.conf".into()),
+        bundles: Vec::new(),
+        nonce: "n0".into(),
+    };
+    let plan = planned(ProfileName::Restrictive, toml, &host).unwrap();
+    let egress = plan.egress.as_ref().unwrap();
+    assert_eq!(egress.roles.len(), egress.shape.sockets.len());
+    insta::assert_json_snapshot!((&egress, &plan.environment));
+    let resolver = plan
+        .mounts
+        .iter()
+        .any(|mount| matches!(mount, Mount::Seed { target, .. } if target.starts_with("/run/systemd")));
+    assert!(resolver, "the name server's file is not there");
 }
 
 #[test]
