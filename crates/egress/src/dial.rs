@@ -16,6 +16,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::admission::Admission;
 use crate::gate::Gate;
+use crate::relay::prepare;
 use crate::resolve::LookupError;
 use crate::upstream::{Proxy, ProxyKind, Purpose};
 
@@ -153,8 +154,16 @@ fn in_turn(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     }
 }
 
-/// The first that answers; the next one is started when one fails or is slow.
+/// A connection to the first of these that answers, which sends at once what is written: nothing waits for an
+/// acknowledgement.
 async fn connect(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
+    let stream = race(addresses).await?;
+    prepare(&stream);
+    Ok(stream)
+}
+
+/// The first that answers; the next one is started when one fails or is slow.
+async fn race(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
     if let [only] = addresses {
         return TcpStream::connect(only).await;
     }

@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep};
 use crate::connection::{Front, serve};
 use crate::gate::Gate;
 use crate::lock::Lock;
+use crate::relay::prepare;
 use crate::stock::{Family, Stock};
 
 const BACKLOG: i32 = 1024;
@@ -107,6 +108,7 @@ impl Listeners {
                         continue;
                     }
                 };
+                prepare(&client);
                 let place = Accepted::new(&accepted);
                 if place.count() > most {
                     crate::carry::turn_away(&client);
