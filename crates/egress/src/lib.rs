@@ -7,8 +7,6 @@
 mod addresses;
 mod admission;
 mod authority;
-#[cfg(test)]
-mod bars_tests;
 mod carry;
 mod channel;
 mod connection;

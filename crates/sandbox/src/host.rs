@@ -6,9 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ringfence_linux::{Hierarchy, environment_names, landlock_abi, read_kernel_file};
-use ringfence_policy::{
-    HostFiles, Policy, SecretSource, ToolchainDir, Workspace, secrets, toolchains_for_path,
-};
+use ringfence_policy::{HostFiles, Policy, ToolchainDir, Workspace, secrets, toolchains_for_path};
 
 use crate::network::{NetworkFacts, needs_egress};
 use crate::protect::sockets_in;
@@ -249,21 +247,14 @@ fn outer_ids(uid: u32) -> Result<OuterIds, Refusal> {
     }
 }
 
+/// Secrets are withheld by `passes`: their values are egress's to know, and not even this process reads them.
 fn passed_environment(policy: &Policy) -> BTreeMap<String, String> {
     environment_names()
         .into_iter()
         .filter_map(|name| name.into_string().ok())
         .filter(|name| policy.environment.passes(name))
-        // Their values are egress's to know, and nobody else's: not even this process reads them.
-        .filter(|name| !is_secret(policy, name))
         .filter_map(|name| std::env::var(&name).ok().map(|value| (name, value)))
         .collect()
-}
-
-fn is_secret(policy: &Policy, name: &str) -> bool {
-    policy.network.secrets.iter().any(|secret| {
-        secret.name == name || matches!(&secret.from, SecretSource::Env(source) if source == name)
-    })
 }
 
 /// `path` with its symlinks resolved; where its last part does not exist, that of its parent.
