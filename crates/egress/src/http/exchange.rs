@@ -134,6 +134,9 @@ impl Exchange {
             return Err(self.malformed(why));
         }
         if request.method == Method::CONNECT {
+            // Somebody takes the host for a proxy: where to is worth knowing.
+            let found = request.uri.authority().map_or("", |authority| authority.as_str());
+            self.admission.refuse(NetworkReason::HostHeader { found: found.chars().take(300).collect() });
             return Err(self.malformed("CONNECT asks for a tunnel, and this connection is one already"));
         }
         let authority = match named(request, sender.scheme(), &self.host, self.admission.port()) {
