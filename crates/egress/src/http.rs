@@ -96,7 +96,6 @@ mod tests;
 #[path = "http/patience_tests.rs"]
 mod patience_tests;
 
-
 #[cfg(test)]
 #[path = "http/hostile_tests.rs"]
 mod hostile_tests;
