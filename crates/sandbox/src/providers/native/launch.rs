@@ -213,14 +213,18 @@ fn let_in(cgroup: Option<&Cgroup>, control: BorrowedFd<'_>, steps: &Steps) -> Re
     Ok(steps.run("let the sandbox go on", "", || send_with_fds(control, b"g", &fds))?)
 }
 
-/// Why the child gave up, if it has.
+/// Why the child gave up, if it has; what it said before that is read past.
 fn last_words(control: BorrowedFd<'_>) -> Option<Refusal> {
     if !is_hung_up(control).ok()? {
         return None;
     }
-    match FromGuard::decode(&recv_with_fds(control).ok()?.bytes)? {
-        FromGuard::Failed { step, subject, errno } => Some(failed_inside(step, subject, errno)),
-        _ => None,
+    loop {
+        let said = recv_with_fds(control).ok()?.bytes;
+        match FromGuard::decode(&said) {
+            Some(FromGuard::Failed { step, subject, errno }) => return Some(failed_inside(step, subject, errno)),
+            _ if said.is_empty() => return None,
+            _ => {}
+        }
     }
 }
 
