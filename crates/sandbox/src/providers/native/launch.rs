@@ -221,7 +221,9 @@ fn last_words(control: BorrowedFd<'_>) -> Option<Refusal> {
     loop {
         let said = recv_with_fds(control).ok()?.bytes;
         match FromGuard::decode(&said) {
-            Some(FromGuard::Failed { step, subject, errno }) => return Some(failed_inside(step, subject, errno)),
+            Some(FromGuard::Failed { step, subject, errno }) => {
+                return Some(failed_inside(step, subject, errno));
+            }
             _ if said.is_empty() => return None,
             _ => {}
         }

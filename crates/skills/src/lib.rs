@@ -1,0 +1,16 @@
+//! Agent Skills: what a SKILL.md says, whether it is valid, what is suspicious in it, how it is packed, where it lives,
+//! how it is found, and what its scripts need.
+//!
+//! Invariant: everything read here is hostile. Nothing of a skill is executed, no link is followed, nothing is sent to a
+//! network. It knows no sandbox and no policy.
+
+mod archive;
+mod dependencies;
+mod library;
+mod lint;
+mod manifest;
+mod search;
+mod tree;
+
+pub use manifest::{Level, Loaded, MANIFEST_NAMES, Manifest, Problem, Unloadable, load, validate};
+pub use tree::{Digest, Entry, Kind, Tree, TreeError, TreeLimits, left_out};

@@ -1,0 +1,76 @@
+//! SKILL.md: its frontmatter and its body.
+//!
+//! Two levels. *Strict* is the verdict of the public reference validator. *Lenient* is what clients do: warn and load,
+//! repair what people commonly get wrong, skip only what has no description or can't be read at all.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// The names that a manifest may have, in the order in which they are looked for.
+pub const MANIFEST_NAMES: [&str; 2] = ["SKILL.md", "skill.md"];
+
+/// What a SKILL.md says.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Manifest {
+    /// As written; the directory's name where none is given (lenient).
+    pub name: String,
+    pub description: String,
+    pub license: Option<String>,
+    pub compatibility: Option<String>,
+    /// One entry a tool, whichever way they were written.
+    pub allowed_tools: Vec<String>,
+    pub metadata: Map<String, Value>,
+    /// Keys that the specification does not know, kept.
+    pub extra: Map<String, Value>,
+    /// What follows the frontmatter.
+    #[serde(skip)]
+    pub body: String,
+}
+
+/// How much something matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    Warning,
+    Error,
+}
+
+/// Something that is wrong with a manifest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// Stable, for programs: `name-too-long`.
+    pub code: &'static str,
+    pub level: Level,
+    pub message: String,
+    /// Of the file, from 1.
+    pub line: Option<u32>,
+}
+
+/// A manifest that could be read, and what had to be overlooked or repaired.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Loaded {
+    pub manifest: Manifest,
+    pub warnings: Vec<Problem>,
+}
+
+/// Why a manifest can't be read at all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.message)]
+pub struct Unloadable(pub Problem);
+
+/// Read a manifest as clients do.
+pub fn load(bytes: &[u8], directory: &str) -> Result<Loaded, Unloadable> {
+    let _ = (bytes, directory);
+    Err(Unloadable(Problem {
+        code: "missing",
+        level: Level::Error,
+        message: "not there yet".into(),
+        line: None,
+    }))
+}
+
+/// The verdict of the reference validator: nothing means valid.
+pub fn validate(bytes: &[u8], directory: &str) -> Vec<Problem> {
+    let _ = (bytes, directory);
+    Vec::new()
+}
