@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ringfence_policy::{Layer, NetworkMode, Origin, SecretRule, Workspace};
-use ringfence_sandbox::Stream;
+use ringfence_sandbox::{Attached, Stream};
 use ringfence_service::{PolicySpec, RunSpec};
 
 use crate::args::{NetworkChoice, PolicyFlags, RunArgs};
@@ -50,6 +50,7 @@ pub(crate) fn run(args: RunArgs) -> Result<(RunSpec, Telling), Failure> {
         policy: PolicySpec { learn: args.learn, ..policy(args.policy)? },
         argv: args.command,
         directory: args.cwd,
+        attached: Attached::default(),
         stream,
         trace: args.trace,
         strict: args.strict,

@@ -38,9 +38,10 @@ fn every_isolation_clause_is_in_the_receipt() {
         let clauses = outcome.receipt_clauses();
         let listed: BTreeSet<&str> = clauses.iter().filter_map(|line| line["clause"].as_str()).collect();
         let expected = ringfence_policy::Clause::ALL.iter().map(|clause| clause.as_str());
-        // Restrictive shows no toolchains.
+        // Restrictive shows no toolchains, and no skill is attached.
+        let absent = ["filesystem.toolchains", "filesystem.attached"];
         let missing: Vec<&str> =
-            expected.filter(|name| *name != "filesystem.toolchains" && !listed.contains(name)).collect();
+            expected.filter(|name| !absent.contains(name) && !listed.contains(name)).collect();
         assert!(missing.is_empty(), "not in the receipt: {missing:?}");
     }
 }

@@ -30,12 +30,13 @@ pub enum ClauseError {
 
 impl Clause {
     /// Every clause, in the order that receipts list them.
-    pub const ALL: [Clause; 30] = [
+    pub const ALL: [Clause; 31] = [
         Clause::FilesystemHost,
         Clause::FilesystemToolchains,
         Clause::FilesystemWorkspace,
         Clause::FilesystemRead,
         Clause::FilesystemWrite,
+        Clause::FilesystemAttached,
         Clause::FilesystemHide,
         Clause::FilesystemTmp,
         Clause::FilesystemProtected,
@@ -70,6 +71,7 @@ impl Clause {
             Clause::FilesystemWorkspace => "filesystem.workspace",
             Clause::FilesystemRead => "filesystem.read",
             Clause::FilesystemWrite => "filesystem.write",
+            Clause::FilesystemAttached => "filesystem.attached",
             Clause::FilesystemHide => "filesystem.hide",
             Clause::FilesystemTmp => "filesystem.tmp",
             Clause::FilesystemProtected => "filesystem.protected",

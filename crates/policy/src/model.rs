@@ -175,6 +175,8 @@ pub enum Clause {
     FilesystemWorkspace,
     FilesystemRead,
     FilesystemWrite,
+    /// Skills and what they need: named by what is run, not by a policy.
+    FilesystemAttached,
     FilesystemHide,
     FilesystemTmp,
     FilesystemProtected,

@@ -2,6 +2,7 @@
 
 use ringfence_policy::{Clause, HostFiles, Policy};
 
+use crate::attachment;
 use crate::host::Host;
 use crate::plan::{Mount, Plan};
 use crate::refusal::Refusal;
@@ -45,6 +46,7 @@ pub(crate) fn describe(mut plan: Plan, policy: &Policy, host: &Host, strict: boo
     if !policy.filesystem.write.is_empty() {
         receipt.enforced(Clause::FilesystemWrite, listed(&policy.filesystem.write), "binds");
     }
+    attachment::describe(host, &mut receipt);
     receipt.enforced(Clause::FilesystemHide, format!("{hidden} paths"), "empty read-only binds on top");
     receipt.enforced(
         Clause::FilesystemTmp,

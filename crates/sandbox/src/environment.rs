@@ -13,11 +13,12 @@ use crate::request::Request;
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 pub(crate) fn environment(
-    policy: &Policy,
+    request: &Request,
     host: &Host,
     ids: &Ids,
     egress: Option<&PlannedEgress>,
 ) -> Vec<(String, String)> {
+    let Policy { environment: policy, .. } = &request.policy.policy;
     let mut variables = host.environment.clone();
     variables.entry("PATH".into()).or_insert_with(|| PATH.into());
     for (name, value) in [
@@ -31,8 +32,13 @@ pub(crate) fn environment(
         variables.insert(name.into(), value);
     }
     variables.extend(egress.into_iter().flat_map(network::variables));
-    for (name, value) in &policy.environment.set {
-        variables.insert(name.clone(), value.clone());
+    let set = policy.set.iter().map(|(name, value)| (name.clone(), value.clone()));
+    variables.extend(request.attached.variables.iter().cloned().chain(set));
+    if !request.attached.path.is_empty() {
+        let path = variables.entry("PATH".into()).or_default();
+        let before: Vec<String> =
+            request.attached.path.iter().map(|directory| directory.display().to_string()).collect();
+        *path = format!("{}:{path}", before.join(":"));
     }
     variables.into_iter().collect()
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use ringfence_linux::{Hierarchy, environment_names, landlock_abi, read_kernel_file};
 use ringfence_policy::{HostFiles, Policy, ToolchainDir, Workspace, secrets, toolchains_for_path};
 
+use crate::attachment::Attachment;
 use crate::network::{NetworkFacts, needs_egress};
 use crate::protect::sockets_in;
 use crate::refusal::Refusal;
@@ -68,6 +69,8 @@ pub struct Host {
     pub workspace: Option<WorkspaceDir>,
     pub read: Vec<HostPath>,
     pub write: Vec<HostPath>,
+    /// With their sources as they really are.
+    pub attachments: Vec<Attachment>,
     pub hide: Vec<PathBuf>,
     pub toolchains: Vec<ToolchainDir>,
     /// Who the caller is to git, where the policy shows anything of the caller's.
@@ -129,8 +132,17 @@ impl Host {
         hide.extend(real);
         hide.sort();
         hide.dedup();
-        let shows_more =
-            all || workspace.is_some() || !read.is_empty() || !write.is_empty() || !toolchains.is_empty();
+        let attachments = request.attached.directories.iter().map(|attachment| {
+            let source = host_path(&attachment.source, &current, &home)?.real;
+            Ok(Attachment { source, ..attachment.clone() })
+        });
+        let attachments = attachments.collect::<Result<Vec<_>, Refusal>>()?;
+        let shows_more = all
+            || workspace.is_some()
+            || !read.is_empty()
+            || !write.is_empty()
+            || !toolchains.is_empty()
+            || !attachments.is_empty();
         refuse_shown_and_hidden(read.iter().chain(&write), &hide)?;
         let sockets = if shows_more { sockets_shown(read.iter().chain(&write)) } else { Vec::new() };
         Ok(Self {
@@ -141,6 +153,7 @@ impl Host {
             roots: if all { all_roots() } else { system_roots() },
             read,
             write,
+            attachments,
             hide,
             toolchains,
             git_user: if policy.identity.own_home_path { git_user(&home) } else { None },

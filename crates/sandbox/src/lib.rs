@@ -3,6 +3,7 @@
 //! Invariant: a plan is pure data made before anything is done; a provider carries it out whole or refuses, never
 //! falls back to something weaker, and leaves nothing behind on any path out.
 
+mod attachment;
 mod clauses;
 mod denial;
 mod environment;
@@ -20,6 +21,7 @@ mod refusal;
 mod request;
 mod view;
 
+pub use attachment::{Alias, AttachAs, Attached, Attachment};
 pub use denial::{Denial, DenialKind};
 pub use host::{GitUser, Host, HostPath, OuterIds, RootEntry, WorkspaceDir};
 pub use network::{NetworkFacts, PlannedEgress};

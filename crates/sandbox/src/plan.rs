@@ -6,6 +6,7 @@ use ringfence_linux::{CgroupLimits, Hierarchy};
 use ringfence_policy::{Clause, HostFiles, Policy, ProfileName, protected};
 use serde::Serialize;
 
+use crate::attachment::plan_attachments;
 use crate::environment::{environment, working_directory};
 use crate::host::{Host, OuterIds};
 use crate::limits::plan_limits;
@@ -187,12 +188,13 @@ pub fn plan(request: &Request, host: &Host, provider: &'static str) -> Result<Pl
     }
     let ids = plan_ids(policy, host);
     let workspace = plan_workspace(policy, host);
-    let mut mounts = plan_mounts(policy, host, &ids, workspace.as_ref());
+    let attached = plan_attachments(host, &request.attached.aliases)?;
+    let mut mounts = plan_mounts(policy, host, &ids, workspace.as_ref(), attached);
     if egress.is_some() {
         mounts.extend(resolver_mount(host));
     }
     let limits = plan_limits(request, host, &mut receipt)?;
-    let environment = environment(policy, host, &ids, egress.as_ref());
+    let environment = environment(request, host, &ids, egress.as_ref());
     let directory = working_directory(request, host, workspace.as_ref())?;
     let waived = |clause| policy.waived.contains(&clause);
     let plan = Plan {
@@ -261,7 +263,13 @@ fn plan_workspace(policy: &Policy, host: &Host) -> Option<PlannedWorkspace> {
 /// Device files that programs take for granted; none reaches hardware.
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
 
-fn plan_mounts(policy: &Policy, host: &Host, ids: &Ids, workspace: Option<&PlannedWorkspace>) -> Vec<Mount> {
+fn plan_mounts(
+    policy: &Policy,
+    host: &Host,
+    ids: &Ids,
+    workspace: Option<&PlannedWorkspace>,
+    attached: Vec<Mount>,
+) -> Vec<Mount> {
     let filesystem = &policy.filesystem;
     let path = PathBuf::from;
     let mut mounts = Vec::with_capacity(64);
@@ -329,6 +337,7 @@ fn plan_mounts(policy: &Policy, host: &Host, ids: &Ids, workspace: Option<&Plann
             }
         }
     }
+    mounts.extend(attached);
     // Parents before children; the sort is stable, so that of two at one place the later one lies on top.
     mounts.sort_by_key(|mount| mount.target().components().count());
     let hidden = hidden(host, workspace, &mounts);

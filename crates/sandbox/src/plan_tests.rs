@@ -4,6 +4,7 @@ use ringfence_linux::{Controller, Hierarchy};
 use ringfence_policy::{Layer, Origin, ToolchainDir, merge};
 
 use super::*;
+use crate::attachment::{Alias, AttachAs, Attached, Attachment};
 use crate::host::{GitUser, HostPath, RootEntry, WorkspaceDir};
 use crate::request::Stream;
 
@@ -22,6 +23,7 @@ fn host(uid: u32) -> Host {
         workspace: None,
         read: Vec::new(),
         write: Vec::new(),
+        attachments: Vec::new(),
         hide: vec!["/home/ann/.local/state/ringfence".into()],
         toolchains: Vec::new(),
         git_user: Some(GitUser { name: "Ann".into(), email: "ann@example.org".into() }),
@@ -60,6 +62,7 @@ fn request(profile: ProfileName, toml: &str) -> Request {
         policy: merge(profile, &layers).unwrap(),
         argv: vec!["true".into()],
         directory: None,
+        attached: Attached::default(),
         stream: Stream::Inherit,
         trace: false,
         learn: false,
@@ -187,4 +190,44 @@ fn a_parent_is_mounted_before_its_children_and_hiding_is_last() {
             })
         );
     }
+}
+
+fn attachment(target: &str, attach_as: AttachAs) -> Attachment {
+    Attachment { source: "/srv/skill".into(), target: target.into(), attach_as }
+}
+
+#[test]
+fn what_is_attached_is_shown_where_it_is_told() {
+    let mut host = host(1000);
+    host.attachments = vec![
+        attachment("/skills/general/one", AttachAs::Read),
+        attachment("/skills/general/two", AttachAs::Copy),
+        attachment("/run/ringfence/dependencies", AttachAs::Write),
+    ];
+    let mut request = request(ProfileName::Restrictive, "");
+    request.attached = Attached {
+        aliases: vec![Alias { target: "/skills/one".into(), to: "general/one".into() }],
+        path: vec!["/run/ringfence/dependencies/bin".into()],
+        variables: vec![("PYTHONUNBUFFERED".into(), "1".into())],
+        ..Attached::default()
+    };
+    let plan = plan(&request, &host, "native").unwrap();
+    let found = |target: &str| plan.mounts.iter().rfind(|mount| mount.target() == Path::new(target)).unwrap();
+    assert!(matches!(found("/skills/general/one"), Mount::Bind { access: Access::Read, .. }));
+    assert!(matches!(found("/skills/general/two"), Mount::Overlay { .. }));
+    assert!(matches!(found("/run/ringfence/dependencies"), Mount::Bind { access: Access::Write, .. }));
+    assert!(matches!(found("/skills/one"), Mount::Symlink { .. }));
+    let variable = |name: &str| &plan.environment.iter().find(|(found, _)| found == name).unwrap().1;
+    assert_eq!(variable("PATH"), "/run/ringfence/dependencies/bin:/usr/bin");
+    assert_eq!(variable("PYTHONUNBUFFERED"), "1");
+    assert!(plan.receipt.clauses.iter().any(|line| line.clause == Clause::FilesystemAttached));
+}
+
+#[test]
+fn a_throwaway_copy_is_refused_where_there_is_no_overlay() {
+    let mut host = host(1000);
+    host.overlay = false;
+    host.attachments = vec![attachment("/skills/general/one", AttachAs::Copy)];
+    let refused = plan(&request(ProfileName::Restrictive, ""), &host, "native");
+    assert!(matches!(refused, Err(Refusal::NotEnforceable { clause: "filesystem.attached", .. })));
 }

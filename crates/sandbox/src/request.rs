@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use ringfence_policy::Merged;
 
+use crate::attachment::Attached;
+
 /// Where the command's stdin, stdout and stderr go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
@@ -23,6 +25,7 @@ pub struct Request {
     pub argv: Vec<OsString>,
     /// A directory inside; relative to where the command would start otherwise.
     pub directory: Option<PathBuf>,
+    pub attached: Attached,
     pub stream: Stream,
     /// Report every refused file access, exactly.
     pub trace: bool,

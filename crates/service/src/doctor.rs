@@ -10,7 +10,7 @@ use std::time::Duration;
 use ringfence_policy::{
     Bound, ByteSize, Clause, Cpus, HostFiles, Layer, Merged, Origin, ProfileName, Span, Workspace, merge,
 };
-use ringfence_sandbox::{Host, Native, Outcome, Provider, Refusal, Request, Status, Stream};
+use ringfence_sandbox::{Attached, Host, Native, Outcome, Provider, Refusal, Request, Status, Stream};
 use serde::Serialize;
 
 use crate::places::Places;
@@ -89,6 +89,7 @@ impl Trial<'_> {
             policy,
             argv: vec![OsString::from("/bin/true")],
             directory: Some("/".into()),
+            attached: Attached::default(),
             stream: Stream::Capture,
             trace: false,
             learn: false,

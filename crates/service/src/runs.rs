@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use ringfence_policy::{Clause, Row};
-use ringfence_sandbox::{End, Host, Native, Outcome, Plan, Provider, Request, Stream};
+use ringfence_sandbox::{Attached, End, Host, Native, Outcome, Plan, Provider, Request, Stream};
 use serde::Serialize;
 
 use crate::config::{PolicySpec, load_policy};
@@ -21,6 +21,8 @@ pub struct RunSpec {
     pub argv: Vec<OsString>,
     /// A directory inside.
     pub directory: Option<PathBuf>,
+    /// What comes with the command beside its policy.
+    pub attached: Attached,
     pub stream: Stream,
     pub trace: bool,
     pub strict: bool,
@@ -118,6 +120,7 @@ pub fn prepare(places: Places, spec: RunSpec) -> Result<PreparedRun, ServiceErro
         policy: loaded.merged,
         argv: spec.argv,
         directory: spec.directory,
+        attached: spec.attached,
         stream: spec.stream,
         trace: spec.trace,
         learn,
