@@ -23,7 +23,7 @@ use ringfence_policy::NetworkReason;
 use tokio::net::TcpStream;
 
 use crate::admission::Admission;
-use crate::relay::{Pump, Way, both, prepare, reset_on_close};
+use crate::relay::{Pump, Way, both, reset_on_close};
 use crate::sniff::Verdict;
 use crate::{http, terminate};
 use judge::judge_hello;
@@ -52,7 +52,6 @@ struct Carrier {
 
 impl Carrier {
     fn new(client: TcpStream, admission: Admission) -> Self {
-        prepare(&client);
         let rules = admission.gate().rules();
         let terminates = admission.host().name().is_some_and(|name| rules.terminates(name));
         Self { client, admission, terminates }
@@ -83,7 +82,6 @@ impl Carrier {
 
     /// The target is reached before the client has spoken: what it says flows while the client is listened to.
     async fn carry_beside(self, upstream: TcpStream, mut listener: Listener) {
-        prepare(&upstream);
         let mut inward = Box::pin(Pump::new(&upstream, &self.client, Way::In, &self.admission).run());
         let mut ended = None;
         let heard = loop {
@@ -158,7 +156,6 @@ impl Carrier {
 
     async fn relay_raw(self, outer: Outer, held: Bytes) {
         let Ok(upstream) = outer.reach(&self.admission).await else { return turn_away(&self.client) };
-        prepare(&upstream);
         let outward = async {
             let mut pump = Pump::new(&self.client, &upstream, Way::Out, &self.admission);
             pump.send(&held).await?;
@@ -176,7 +173,6 @@ impl Carrier {
             }
             Err(_) => return turn_away(&self.client),
         };
-        prepare(&upstream);
         match relay_tls(&self.client, &upstream, &self.admission, &held, hello_length).await {
             Ended::Done(done) => {
                 if done.is_err() {

@@ -94,4 +94,18 @@ pub enum Event {
         received: u64,
         error: Option<String>,
     },
+    /// What is in no hurry, in order. Holds no other `Several`.
+    Several {
+        events: Vec<Event>,
+    },
+}
+
+impl Event {
+    /// This event, or those that it holds.
+    pub fn each(self) -> Vec<Event> {
+        match self {
+            Event::Several { events } => events,
+            event => vec![event],
+        }
+    }
 }

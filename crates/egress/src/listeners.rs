@@ -95,6 +95,8 @@ impl Listeners {
     pub(crate) fn accept_on(&self, socket: OwnedFd, front: Front) -> io::Result<AbortHandle> {
         let listener = std::net::TcpListener::from(socket);
         listener.set_nonblocking(true)?;
+        // What is accepted has the options of what accepts.
+        prepare(&listener);
         let listener = TcpListener::from_std(listener)?;
         let gate = self.gate.clone();
         let (accepted, most) = (self.accepted.clone(), self.most_accepted);
@@ -108,7 +110,6 @@ impl Listeners {
                         continue;
                     }
                 };
-                prepare(&client);
                 let place = Accepted::new(&accepted);
                 if place.count() > most {
                     crate::carry::turn_away(&client);

@@ -1,4 +1,6 @@
-//! Events on their way to the owner. A push never waits: what does not fit into the socket is kept here, in order.
+//! Events on their way to the owner. A push never waits: what does not fit into the socket is kept here, in order. News
+//! of connections, of which a busy program makes thousands a second, wait a moment for others: each packet wakes the
+//! owner, which has better things to do.
 //!
 //! Bounded: denials are what a hostile program can make without end, so beyond a cap they are only counted; connections
 //! and names can't outrun the owner, because whoever makes them waits (`room`) while much is unsent.
@@ -6,8 +8,10 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::sleep;
 
 use crate::channel::Channel;
 use crate::event::Event;
@@ -17,6 +21,12 @@ use crate::lock::Lock;
 const MOST_DENIALS: usize = 2048;
 /// No new connection and no new name while more than this is unsent.
 const ROOM: usize = 1024;
+/// What is in no hurry waits this long, or until there are so many bytes of it: fewer than the owner reads at once, with
+/// the longest that an event can be on top.
+const HOLD: Duration = Duration::from_millis(20);
+const TOGETHER: usize = 4096;
+/// How `Event::Several` begins.
+const SEVERAL: &[u8] = br#"{"event":"several","events":["#;
 
 #[derive(Clone)]
 pub(crate) struct Outbox(Arc<Inner>);
@@ -33,11 +43,31 @@ struct Inner {
 #[derive(Default)]
 struct Queue {
     packets: VecDeque<Vec<u8>>,
+    /// News of connections, written out and not yet a packet.
+    later: Vec<u8>,
     /// How many were taken out of it so far.
     gone: u64,
 }
 
 impl Queue {
+    /// Keep one that is in no hurry.
+    fn keep(&mut self, event: &[u8]) {
+        self.later.extend(if self.later.is_empty() { SEVERAL } else { b"," });
+        self.later.extend(event);
+        if self.later.len() >= TOGETHER {
+            self.seal();
+        }
+    }
+
+    /// What waits becomes a packet, before anything that comes after it.
+    fn seal(&mut self) {
+        if !self.later.is_empty() {
+            let mut packet = std::mem::take(&mut self.later);
+            packet.extend(b"]}");
+            self.packets.push_back(packet);
+        }
+    }
+
     /// Everything that is in it by now is sent when so many are gone.
     fn end(&self) -> u64 {
         self.gone + self.packets.len() as u64
@@ -52,6 +82,13 @@ impl Outbox {
     pub(crate) fn push(&self, event: Event) {
         let Ok(packet) = serde_json::to_vec(&event) else { return };
         let mut queue = self.0.queue.lock();
+        if matches!(event, Event::Opened { .. } | Event::Closed { .. }) {
+            queue.keep(&packet);
+            drop(queue);
+            self.0.queued.notify_one();
+            return;
+        }
+        queue.seal();
         if queue.packets.is_empty() && self.0.channel.try_send(&packet).is_ok() {
             return;
         }
@@ -65,7 +102,12 @@ impl Outbox {
 
     /// Wait until everything that was pushed by now is with the owner.
     pub(crate) async fn settled(&self) {
-        let end = self.0.queue.lock().end();
+        let end = {
+            let mut queue = self.0.queue.lock();
+            queue.seal();
+            queue.end()
+        };
+        self.0.queued.notify_one();
         self.wait_until(|queue| queue.gone >= end).await;
     }
 
@@ -88,10 +130,28 @@ impl Outbox {
 
     /// Send what is queued and wait for it, once the runtime is gone. An owner that does not read is not waited for long.
     pub(crate) fn flush(&self) {
-        for packet in std::mem::take(&mut self.0.queue.lock().packets) {
+        let packets = {
+            let mut queue = self.0.queue.lock();
+            queue.seal();
+            std::mem::take(&mut queue.packets)
+        };
+        for packet in packets {
             if self.0.channel.send_blocking(&packet).is_err() {
                 return;
             }
+        }
+    }
+
+    /// Let what is in no hurry wait for more, until there is something to send.
+    async fn hold(&self) {
+        let packet = async {
+            while self.0.queue.lock().packets.is_empty() {
+                self.0.queued.notified().await;
+            }
+        };
+        tokio::select! {
+            () = packet => {}
+            () = sleep(HOLD) => self.0.queue.lock().seal(),
         }
     }
 
@@ -100,7 +160,12 @@ impl Outbox {
         loop {
             let front = self.0.queue.lock().packets.front().cloned();
             let Some(packet) = front else {
-                self.0.queued.notified().await;
+                let waits = !self.0.queue.lock().later.is_empty();
+                if waits {
+                    self.hold().await;
+                } else {
+                    self.0.queued.notified().await;
+                }
                 continue;
             };
             match self.0.channel.try_send(&packet) {
@@ -142,6 +207,11 @@ mod tests {
         Event::Closed { id, address: None, sent: 0, received: 0, error: None }
     }
 
+    fn received(ours: &std::os::fd::OwnedFd) -> Vec<Event> {
+        let message = recv_with_fds(ours.as_fd()).unwrap();
+        serde_json::from_slice::<Event>(&message.bytes).unwrap().each()
+    }
+
     #[tokio::test]
     async fn order_is_kept_and_only_denials_are_dropped() {
         const MANY: usize = 6000;
@@ -159,8 +229,7 @@ mod tests {
         let mut reader = tokio::task::spawn_blocking(move || {
             let mut events = Vec::new();
             while events.last() != Some(&closed(9)) {
-                let message = recv_with_fds(ours.as_fd()).unwrap();
-                events.push(serde_json::from_slice::<Event>(&message.bytes).unwrap());
+                events.extend(received(&ours));
             }
             events
         });
@@ -174,6 +243,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn several_are_never_more_than_is_read_at_once() {
+        let (ours, theirs) = control_pair().unwrap();
+        let outbox = Outbox::new(Arc::new(Channel::new(theirs).unwrap()));
+        // The longest reason that an admission keeps, in characters that take the most room.
+        let broken =
+            |id| Event::Closed { id, address: None, sent: 0, received: 0, error: Some("\u{1}".repeat(300)) };
+        (0..9).for_each(|id| outbox.push(broken(id)));
+        outbox.flush();
+        let mut events = Vec::new();
+        while events.len() < 9 {
+            events.extend(received(&ours));
+        }
+        assert_eq!(events, (0..9).map(broken).collect::<Vec<_>>());
+    }
+
+    #[tokio::test]
     async fn what_is_left_at_the_end_is_sent() {
         let (ours, theirs) = control_pair().unwrap();
         let outbox = Outbox::new(Arc::new(Channel::new(theirs).unwrap()));
@@ -181,9 +266,32 @@ mod tests {
         outbox.push(closed(1));
         outbox.push(closed(2));
         outbox.flush();
-        for id in 1..=2 {
-            let message = recv_with_fds(ours.as_fd()).unwrap();
-            assert_eq!(serde_json::from_slice::<Event>(&message.bytes).unwrap(), closed(id));
-        }
+        assert_eq!(received(&ours), [closed(1), closed(2)]);
+    }
+
+    #[tokio::test]
+    async fn what_is_in_no_hurry_keeps_its_place_before_what_is() {
+        let (ours, theirs) = control_pair().unwrap();
+        let outbox = Outbox::new(Arc::new(Channel::new(theirs).unwrap()));
+        let deliver = outbox.clone();
+        tokio::spawn(async move { deliver.deliver().await });
+        outbox.push(closed(1));
+        outbox.push(denied(2));
+        outbox.push(closed(3));
+        timeout(Duration::from_secs(10), outbox.settled()).await.unwrap();
+        assert_eq!(received(&ours), [closed(1)]);
+        assert_eq!(received(&ours), [denied(2)]);
+        assert_eq!(received(&ours), [closed(3)]);
+    }
+
+    #[tokio::test]
+    async fn what_is_in_no_hurry_comes_without_anything_else() {
+        let (ours, theirs) = control_pair().unwrap();
+        let outbox = Outbox::new(Arc::new(Channel::new(theirs).unwrap()));
+        let deliver = outbox.clone();
+        tokio::spawn(async move { deliver.deliver().await });
+        outbox.push(closed(1));
+        let read = tokio::task::spawn_blocking(move || received(&ours));
+        assert_eq!(timeout(Duration::from_secs(10), read).await.unwrap().unwrap(), [closed(1)]);
     }
 }

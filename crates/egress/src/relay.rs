@@ -42,9 +42,9 @@ pub(crate) fn reset_on_close(stream: &TcpStream) {
 }
 
 /// Bytes are passed on as they come, and a peer that vanished is noticed some day.
-pub(crate) fn prepare(stream: &TcpStream) {
-    let _ = stream.set_nodelay(true);
-    let _ = rustix::net::sockopt::set_socket_keepalive(stream.as_fd(), true);
+pub(crate) fn prepare(socket: impl AsFd) {
+    let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
+    let _ = rustix::net::sockopt::set_socket_keepalive(&socket, true);
 }
 
 fn end_writing(stream: &TcpStream) -> io::Result<()> {

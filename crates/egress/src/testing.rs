@@ -283,7 +283,7 @@ async fn listen(owner: Arc<UnixDatagram>, events: Arc<Lock<Vec<Event>>>, arrived
         if let Event::NeedSockets { v4, v6 } = event {
             give(&owner, spares(usize::from(v4), usize::from(v6)));
         }
-        events.lock().push(event);
+        events.lock().extend(event.each());
         arrived.notify_waiters();
     }
 }

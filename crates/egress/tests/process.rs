@@ -2,7 +2,9 @@
 //!
 //! Without the usual harness, because a process that forks must have one thread.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -74,6 +76,7 @@ fn is_root() -> bool {
 struct Child {
     pid: i32,
     channel: OwnedFd,
+    heard: RefCell<VecDeque<Event>>,
 }
 
 impl Child {
@@ -84,17 +87,25 @@ impl Child {
                 drop(channel);
                 run(setup, theirs)
             }
-            Fork::Parent { pid, .. } => Self { pid, channel },
+            Fork::Parent { pid, .. } => Self { pid, channel, heard: RefCell::default() },
         }
     }
 
     /// `None` at the end of the channel.
     fn hear(&self) -> Option<Event> {
+        if let Some(event) = self.heard.borrow_mut().pop_front() {
+            return Some(event);
+        }
         let mut polled = [PollFd::from_borrowed_fd(self.channel.as_fd(), PollFlags::IN)];
         let patience = Timespec { tv_sec: 20, tv_nsec: 0 };
         assert_eq!(poll(&mut polled, Some(&patience)).unwrap(), 1, "egress says nothing");
         let message = recv_with_fds(self.channel.as_fd()).unwrap();
-        (!message.bytes.is_empty()).then(|| serde_json::from_slice(&message.bytes).unwrap())
+        if message.bytes.is_empty() {
+            return None;
+        }
+        let event: Event = serde_json::from_slice(&message.bytes).unwrap();
+        self.heard.borrow_mut().extend(event.each());
+        self.heard.borrow_mut().pop_front()
     }
 
     fn give(&self, role: SocketRole, socket: OwnedFd) {
@@ -207,7 +218,8 @@ fn ends_with_its_parent() {
     match fork_into(Namespaces::default(), None).unwrap() {
         Fork::Child => {
             // An owner that is killed, while somebody else still holds its end of the channel.
-            let child = Child { pid: 0, channel: ours.try_clone().unwrap() };
+            let channel = ours.try_clone().unwrap();
+            let child = Child { pid: 0, channel, heard: RefCell::default() };
             match fork_into(Namespaces::default(), None).unwrap() {
                 Fork::Child => run(&setup(1), theirs),
                 Fork::Parent { pid, .. } => {

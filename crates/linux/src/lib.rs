@@ -23,7 +23,7 @@ pub mod seccomp;
 mod signals;
 mod sockets;
 
-pub use borrow::{as_user, borrow_fd, connect_bytes};
+pub use borrow::{Borrower, as_user, connect_bytes, read_memory};
 pub use caps::drop_all_capabilities;
 pub use cgroup::{Cgroup, CgroupError, CgroupLimits, Controller, Hierarchy, sweep as sweep_cgroups};
 pub use confine::{LandlockAccess, LandlockRule, LandlockRuleset, LandlockTarget, landlock_abi};

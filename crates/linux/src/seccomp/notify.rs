@@ -4,6 +4,9 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
+/// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`.
+const SYNC_WAKE_UP: u64 = 1;
+
 /// A call that waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notification {
@@ -30,6 +33,9 @@ const _: () = assert!(size_of::<libc::seccomp_notif>() == 80 && size_of::<libc::
 
 impl Listener {
     pub fn new(fd: OwnedFd) -> Self {
+        // A caller that waits anyway leaves its processor to who answers it. Linux 6.6; elsewhere it is only slower.
+        // SAFETY: the descriptor is open; this call takes a number.
+        unsafe { libc::ioctl(fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP) };
         Listener { fd }
     }
 

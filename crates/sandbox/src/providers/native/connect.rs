@@ -4,17 +4,15 @@
 //! Invariant: the call itself never goes on. Its descriptor and address could be others by then; here both are copies,
 //! looked at and used as they are. So is what the denials say of it exact.
 
-use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ringfence_egress::{DNS, HTTP_PROXY};
 use ringfence_linux::seccomp::{Listener, Notification};
-use ringfence_linux::{UnixSockets, as_user, borrow_fd, connect_bytes};
+use ringfence_linux::{Borrower, UnixSockets, as_user, connect_bytes, read_memory};
 use ringfence_policy::{Blocked, NetworkReason};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{
@@ -80,11 +78,12 @@ pub(super) struct Connects<'a> {
     /// Mounts that nobody but the sandbox makes sockets on; looked up when first needed.
     private: Option<Vec<u64>>,
     waiting: Vec<Waiting>,
+    borrower: Borrower,
 }
 
 impl<'a> Connects<'a> {
     pub(super) fn new(plan: &'a Plan, root: i32) -> Self {
-        Self { plan, root, sockets: None, private: None, waiting: Vec::new() }
+        Self { plan, root, sockets: None, private: None, waiting: Vec::new(), borrower: Borrower::default() }
     }
 
     /// The sandbox's network namespace can be asked for its sockets from now on.
@@ -117,7 +116,7 @@ impl<'a> Connects<'a> {
         egress: Option<&mut Egress>,
         denials: &mut Denials,
     ) -> Result<Option<Waiting>, Errno> {
-        let socket = borrow_fd(call.pid, call.args[0] as i32).map_err(|error| errno(&error))?;
+        let socket = self.borrower.borrow(call.pid, call.args[0] as i32).map_err(|error| errno(&error))?;
         let family = socket_domain(&socket)?;
         let address = read_address(call)?;
         if !listener.is_alive(call.id) {
@@ -126,16 +125,17 @@ impl<'a> Connects<'a> {
         }
         if family == AddressFamily::UNIX {
             let target = self.unix_target(call, address, denials)?;
-            return match self.connect(&socket, &target) {
+            return match self.connect_unix(&socket, &target) {
                 Ok(()) => Ok(None),
-                Err(Errno::AGAIN) if blocks(&socket)? => {
+                Err(Errno::AGAIN) if !fcntl_getfl(&socket)?.contains(OFlags::NONBLOCK) => {
                     Ok(Some(waiting(call.id, socket, WaitsFor::Room(target))))
                 }
                 Err(error) => Err(error),
             };
         }
         let Some(to) = internet_address(family, &address) else {
-            return self.connect(&socket, &Target::Given(address)).map(|()| None);
+            // Other families ask what its caller may do.
+            return self.as_inside(|| at_once(&socket, &address).0)?.map(|()| None);
         };
         let stream = rustix::net::sockopt::socket_type(&socket) == Ok(SocketType::STREAM);
         let process = process_name(call.pid);
@@ -164,7 +164,8 @@ impl<'a> Connects<'a> {
         egress: Option<&mut Egress>,
         denials: &mut Denials,
     ) -> Result<Option<Waiting>, Errno> {
-        let connected = self.connect(&socket, &Target::Given(address));
+        // As who is here: an internet socket knows since it was made whose it is, and asks for no right to connect.
+        let (connected, blocks) = at_once(&socket, &address);
         match (egress, connected) {
             (Some(egress), Ok(()) | Err(Errno::INPROGRESS)) => {
                 if let (Some(from), Some(process)) = (local_address(&socket), process) {
@@ -181,28 +182,23 @@ impl<'a> Connects<'a> {
         }
         match connected {
             Ok(()) => Ok(None),
-            // Only a socket that has just been told to connect; one that is connecting already says ALREADY.
-            Err(Errno::INPROGRESS) if blocks(&socket)? => Ok(Some(waiting(id, socket, WaitsFor::Kernel))),
+            // Only a socket that has just been told to connect; one that is connecting already says ALREADY. Within a
+            // machine it is connected by now.
+            Err(Errno::INPROGRESS) if blocks && rustix::net::getpeername(&socket).is_ok() => Ok(None),
+            Err(Errno::INPROGRESS) if blocks => Ok(Some(waiting(id, socket, WaitsFor::Kernel))),
             Err(error) => Err(error),
         }
     }
 
     /// Connect without waiting, as the sandbox's user.
-    fn connect(&self, socket: &OwnedFd, target: &Target) -> Result<(), Errno> {
-        let address = match target {
-            Target::Given(address) => address.clone(),
-            Target::Held(file) => unix_address(&format!("/proc/self/fd/{}", file.as_raw_fd())),
-        };
-        let flags = fcntl_getfl(socket)?;
-        let waits = !flags.contains(OFlags::NONBLOCK);
-        if waits {
-            fcntl_setfl(socket, flags | OFlags::NONBLOCK)?;
+    fn connect_unix(&self, socket: &OwnedFd, target: &Target) -> Result<(), Errno> {
+        match target {
+            Target::Given(address) => self.as_inside(|| at_once(socket, address).0)?,
+            Target::Held(file) => {
+                let address = unix_address(&format!("/proc/self/fd/{}", file.as_raw_fd()));
+                self.as_inside(|| at_once(socket, &address).0)?
+            }
         }
-        let connected = self.as_inside(|| connect_bytes(socket.as_fd(), &address));
-        if waits {
-            fcntl_setfl(socket, flags)?;
-        }
-        connected?.map_err(|error| errno(&error))
     }
 
     /// The sandbox's user is who a server sees at the other end, and whose right it is to search and to write.
@@ -321,7 +317,7 @@ impl<'a> Connects<'a> {
         let late = waiting.until.is_some_and(|until| Instant::now() >= until);
         let Waiting { id, socket, what, until } = waiting;
         match what {
-            WaitsFor::Room(target) => match self.connect(&socket, &target) {
+            WaitsFor::Room(target) => match self.connect_unix(&socket, &target) {
                 Err(Errno::AGAIN) if !late => {
                     Ok(Some(Waiting { id, socket, what: WaitsFor::Room(target), until }))
                 }
@@ -351,8 +347,19 @@ fn errno(error: &std::io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::ACCESS, Errno::from_raw_os_error)
 }
 
-fn blocks(socket: &OwnedFd) -> Result<bool, Errno> {
-    Ok(!fcntl_getfl(socket)?.contains(OFlags::NONBLOCK))
+/// Connect without waiting, whether the socket would wait or not; and would it?
+fn at_once(socket: &OwnedFd, address: &[u8]) -> (Result<(), Errno>, bool) {
+    let flags = match fcntl_getfl(socket) {
+        Ok(flags) => flags,
+        Err(error) => return (Err(error), false),
+    };
+    let blocks = !flags.contains(OFlags::NONBLOCK);
+    if blocks && let Err(error) = fcntl_setfl(socket, flags | OFlags::NONBLOCK) {
+        return (Err(error), blocks);
+    }
+    let connected = connect_bytes(socket.as_fd(), address).map_err(|error| errno(&error));
+    let restored = if blocks { fcntl_setfl(socket, flags) } else { Ok(()) };
+    (connected.and(restored), blocks)
 }
 
 fn waiting(id: u64, socket: OwnedFd, what: WaitsFor) -> Waiting {
@@ -376,9 +383,8 @@ fn read_address(call: &Notification) -> Result<Vec<u8>, Errno> {
     if length > LONGEST_ADDRESS {
         return Err(Errno::INVAL);
     }
-    let memory = File::open(format!("/proc/{}/mem", call.pid)).map_err(|error| errno(&error))?;
     let mut address = vec![0; length as usize];
-    memory.read_exact_at(&mut address, call.args[1]).map_err(|_| Errno::FAULT)?;
+    read_memory(call.pid, call.args[1], &mut address).map_err(|error| errno(&error))?;
     Ok(address)
 }
 
@@ -451,7 +457,10 @@ fn leads_out(to: SocketAddr) -> bool {
 }
 
 fn process_name(tid: u32) -> Option<String> {
-    let name = std::fs::read_to_string(format!("/proc/{tid}/comm")).ok()?;
+    let file = open(format!("/proc/{tid}/comm"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let mut name = [0; 64];
+    let length = rustix::io::read(&file, &mut name).ok()?;
+    let name = String::from_utf8_lossy(name.get(..length)?);
     // The program may have given itself any name.
     Some(name.trim_end_matches('\n').chars().map(|c| if c.is_control() { '?' } else { c }).collect())
 }

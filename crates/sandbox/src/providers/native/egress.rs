@@ -268,6 +268,9 @@ impl Egress {
     fn take_in(&mut self, event: Event, denials: &mut Denials) -> Result<(), Refusal> {
         match event {
             Event::Ready { .. } => {}
+            Event::Several { events } => {
+                return events.into_iter().try_for_each(|event| self.take_in(event, denials));
+            }
             Event::Failed { what, why, fix } => return Err(cannot_start(what, why, fix)),
             Event::Named { name, v4, v6 } => {
                 if let Ok(name) = HostName::parse(&name) {
