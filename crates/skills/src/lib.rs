@@ -12,5 +12,6 @@ mod manifest;
 mod search;
 mod tree;
 
+pub use archive::{ArchiveError, Format, Packed, Reason, UnpackLimits, Unpacked, pack, pack_file, unpack};
 pub use manifest::{Level, Loaded, MANIFEST_NAMES, Manifest, Problem, Unloadable, load, validate};
 pub use tree::{Digest, Entry, Kind, Tree, TreeError, TreeLimits, left_out};

@@ -145,6 +145,17 @@ impl Tree {
             .map_err(|error| TreeError::Io { path: path.to_owned(), source: error.into() })
     }
 
+    /// What a link of it reads now.
+    pub fn read_link(&self, path: &str) -> Result<String, TreeError> {
+        let failed = |error: rustix::io::Errno| TreeError::Io { path: path.to_owned(), source: error.into() };
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let (parent, name) = path.rsplit_once('/').unwrap_or((".", path));
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let parent = openat2(&self.root, parent, flags, Mode::empty(), resolve).map_err(failed)?;
+        let to = readlinkat(&parent, name, Vec::new()).map_err(failed)?;
+        to.into_string().map_err(|_| TreeError::Name(path.to_owned()))
+    }
+
     /// At most `most` bytes of a file.
     pub fn read_file(&self, path: &str, most: u64) -> Result<Vec<u8>, TreeError> {
         let mut bytes = Vec::new();
@@ -158,37 +169,60 @@ impl Tree {
     /// The version: paths, kinds, the x bit, link targets and contents. Not times, owners or other modes. A special file
     /// or a link that leads out is an error.
     pub fn digest(&self) -> Result<Digest, TreeError> {
-        let mut hasher = blake3::Hasher::new();
-        let mut field = |bytes: &[u8]| {
-            hasher.update(&(bytes.len() as u64).to_le_bytes());
-            hasher.update(bytes);
-        };
-        field(b"ringfence skill tree 1");
+        let mut digest = DigestBuilder::new();
         for Entry { path, kind } in &self.entries {
             match kind {
                 // What is in it says that it is there; an empty one is not part of a version (zip and git lose it).
                 Kind::Directory => {}
                 Kind::File { executable, .. } => {
-                    field(if *executable { b"x" } else { b"f" });
-                    field(path.as_bytes());
                     let mut content = blake3::Hasher::new();
                     content
                         .update_reader(self.open(path)?)
                         .map_err(|source| TreeError::Io { path: path.clone(), source })?;
-                    field(content.finalize().as_bytes());
+                    digest.file(path, *executable, &content.finalize());
                 }
                 Kind::Link { to } => {
                     if !stays_inside(path, to) {
                         return Err(TreeError::LinkOut { path: path.clone(), to: to.clone() });
                     }
-                    field(b"l");
-                    field(path.as_bytes());
-                    field(to.as_bytes());
+                    digest.link(path, to);
                 }
                 Kind::Special { what } => return Err(TreeError::Special { path: path.clone(), what }),
             }
         }
-        Ok(Digest(hasher.finalize().to_hex().to_string()))
+        Ok(digest.finish())
+    }
+}
+
+/// A digest in the making: files and links in the order of their paths.
+pub(crate) struct DigestBuilder(blake3::Hasher);
+
+impl DigestBuilder {
+    pub(crate) fn new() -> Self {
+        let mut builder = Self(blake3::Hasher::new());
+        builder.field(b"ringfence skill tree 1");
+        builder
+    }
+
+    pub(crate) fn file(&mut self, path: &str, executable: bool, content: &blake3::Hash) {
+        self.field(if executable { b"x" } else { b"f" });
+        self.field(path.as_bytes());
+        self.field(content.as_bytes());
+    }
+
+    pub(crate) fn link(&mut self, path: &str, to: &str) {
+        self.field(b"l");
+        self.field(path.as_bytes());
+        self.field(to.as_bytes());
+    }
+
+    pub(crate) fn finish(self) -> Digest {
+        Digest(self.0.finalize().to_hex().to_string())
+    }
+
+    fn field(&mut self, bytes: &[u8]) {
+        self.0.update(&(bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
     }
 }
 
@@ -202,6 +236,7 @@ const LEFT_OUT_DIRECTORIES: &[&str] = &[
     ".ruff_cache",
     ".tox",
     ".venv",
+    "__MACOSX",
     "__pycache__",
     "node_modules",
 ];
@@ -215,23 +250,24 @@ pub fn left_out(path: &str, is_directory: bool) -> bool {
         return path == "evals" || LEFT_OUT_DIRECTORIES.contains(&name);
     }
     // A worktree's `.git` is a file.
-    name == ".git" || LEFT_OUT_FILES.contains(&name) || name.ends_with(".pyc")
+    // What macOS puts beside a file begins with `._`.
+    name == ".git" || LEFT_OUT_FILES.contains(&name) || name.ends_with(".pyc") || name.starts_with("._")
 }
 
-/// Does a link at `path` that reads `to` lead to a place in the same tree, judged by its text alone?
+/// Does a link at `path` that reads `to` lead to a place in the same tree, judged by its text alone? `..` counts at its
+/// beginning only, where the directories are real ones: after a name it might step back from where another link led.
 pub(crate) fn stays_inside(path: &str, to: &str) -> bool {
     if to.is_empty() || to.starts_with('/') || to.contains('\\') || to.chars().any(char::is_control) {
         return false;
     }
-    let mut depth = path.split('/').count() as i64 - 1;
+    let mut above = path.split('/').count() - 1;
+    let mut named = false;
     for part in to.split('/') {
         match part {
             "" | "." => {}
-            ".." => depth -= 1,
-            _ => depth += 1,
-        }
-        if depth < 0 {
-            return false;
+            ".." if named || above == 0 => return false,
+            ".." => above -= 1,
+            _ => named = true,
         }
     }
     true
@@ -348,6 +384,9 @@ mod tests {
         assert!(!stays_inside("a/b", "../../c"));
         assert!(!stays_inside("a", "/etc/passwd"));
         assert!(!stays_inside("a/b", "x/../../../c"));
+        // `x` may be a link to the top.
+        assert!(!stays_inside("a/b", "x/../c"));
+        assert!(stays_inside("a/b", "./../c/./d"));
     }
 
     #[test]
