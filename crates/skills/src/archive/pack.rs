@@ -13,7 +13,7 @@ use super::Format;
 use super::error::{ArchiveError, Reason};
 use super::limits::{Budget, UnpackLimits};
 use super::name::safe_path;
-use super::plan::{Member, MemberKind, plan};
+use super::plan::{Member, MemberKind, is_left_out, plan};
 use super::tar_write::TarWriter;
 use super::zip_write::ZipWriter;
 use crate::tree::{Digest, DigestBuilder, Entry, Kind, Tree, TreeError, TreeLimits, left_out};
@@ -120,6 +120,9 @@ fn chosen<'t>(tree: &'t Tree, name: &str, limits: &UnpackLimits) -> Result<Vec<&
     let mut entries = Vec::new();
     let mut members = Vec::new();
     for entry in tree.entries() {
+        if is_left_out(&entry.path, entry.kind == Kind::Directory) {
+            continue;
+        }
         let kind = match &entry.kind {
             Kind::Directory => continue,
             Kind::File { size, executable } => MemberKind::File { size: *size, executable: *executable },
@@ -136,9 +139,7 @@ fn chosen<'t>(tree: &'t Tree, name: &str, limits: &UnpackLimits) -> Result<Vec<&
         members.push(Member { path, kind });
         entries.push(entry);
     }
-    let plan = plan(&members, limits)?;
-    let mut places = plan.places.iter();
-    entries.retain(|_| places.next().is_some_and(Option::is_some));
+    plan(&members, limits)?;
     Ok(entries)
 }
 

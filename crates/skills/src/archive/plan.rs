@@ -114,7 +114,8 @@ fn is_clutter(path: &str, is_directory: bool) -> bool {
     is_left_out_beneath("./", path, is_directory)
 }
 
-fn is_left_out(path: &str, is_directory: bool) -> bool {
+/// Is it, or something that it is in, left out of a skill?
+pub(super) fn is_left_out(path: &str, is_directory: bool) -> bool {
     is_left_out_beneath("", path, is_directory)
 }
 

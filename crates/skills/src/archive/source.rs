@@ -53,7 +53,12 @@ impl Read for Range<'_> {
         if most == 0 {
             return Ok(0);
         }
-        let count = self.file.read_at(&mut buffer[..most], self.position)?;
+        let count = loop {
+            match self.file.read_at(&mut buffer[..most], self.position) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => break result?,
+            }
+        };
         if count == 0 {
             // It was longer when we looked.
             return Err(io::ErrorKind::UnexpectedEof.into());

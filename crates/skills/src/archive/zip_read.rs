@@ -40,7 +40,7 @@ impl<'a> Zip<'a> {
         if end.entries as usize > limits.entries {
             return Err(Reason::TooManyEntries.whole());
         }
-        let centrals = read_directory(source, &end)?;
+        let centrals = read_directory(source, &end, limits)?;
         let starts = check_locals(source, &centrals, end.directory_start)?;
         let mut zip = Self { source, members: Vec::new(), contents: Vec::new() };
         let mut budget = Budget::new(limits);
@@ -157,7 +157,11 @@ fn copy_exactly(
     Ok(())
 }
 
-fn read_directory(source: Source<'_>, end: &End) -> Result<Vec<Central>, ArchiveError> {
+fn read_directory(
+    source: Source<'_>,
+    end: &End,
+    limits: &UnpackLimits,
+) -> Result<Vec<Central>, ArchiveError> {
     let mut reader = BufReader::new(source.range(end.directory_start, end.position));
     let mut centrals = Vec::with_capacity(end.entries.into());
     let mut position = end.directory_start;
@@ -169,6 +173,10 @@ fn read_directory(source: Source<'_>, end: &End) -> Result<Vec<Central>, Archive
         let mut central = Central::parse(&fixed);
         let variable = take_some(&mut reader, central.variable_bytes())?;
         central.take_variable(&variable)?;
+        // Before it is kept: 20,000 names of 64 KiB would be too much to hold.
+        if central.name.len() > limits.path_bytes {
+            return Err(Reason::PathTooLong.of_raw(&central.name));
+        }
         position += (CENTRAL_BYTES + variable.len()) as u64;
         centrals.push(central);
     }

@@ -130,7 +130,11 @@ fn modes_are_two_whatever_the_umask() {
     std::fs::write(&script, "").unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o711)).unwrap();
     let scene = Scene::new();
-    scene.unpack_bytes(&pack_bytes(directory.path(), Format::Zip)).unwrap();
+    let archive = pack_bytes(directory.path(), Format::Zip);
+    let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    let unpacked = scene.unpack_bytes(&archive);
+    rustix::process::umask(before);
+    unpacked.unwrap();
     let mode =
         |path: &str| std::fs::metadata(scene.inside().join(path)).unwrap().permissions().mode() & 0o7777;
     assert_eq!((mode("SKILL.md"), mode("scripts"), mode("scripts/run.sh")), (0o644, 0o755, 0o755));
@@ -164,6 +168,18 @@ fn what_could_not_be_unpacked_is_not_packed() {
     for name in ["", ".", "..", "a/b", "/a", "a\\b", "con"] {
         assert!(pack(&tree, name, Format::Zip, &mut Cursor::new(Vec::new())).is_err(), "{name:?}");
     }
+}
+
+#[test]
+fn what_is_left_out_is_not_even_judged() {
+    let directory = small_skill();
+    let bytes = pack_bytes(directory.path(), Format::Tar);
+    std::fs::create_dir_all(directory.path().join("node_modules/a\\b")).unwrap();
+    symlink("/etc/passwd", directory.path().join("node_modules/a\\b/link")).unwrap();
+    let all = Tree::read(directory.path(), TreeLimits::default(), |_, _| false).unwrap();
+    let mut out = Cursor::new(Vec::new());
+    pack(&all, "demo", Format::Tar, &mut out).unwrap();
+    assert!(out.into_inner() == bytes);
 }
 
 #[test]

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Seek, Write};
+use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ringfence_skills::{ArchiveError, Digest, Tree, TreeLimits, UnpackLimits, Unpacked, unpack};
+use rustix::fs::{MemfdFlags, memfd_create};
 
 pub(crate) struct Scene {
     root: tempfile::TempDir,
@@ -34,9 +35,8 @@ impl Scene {
     }
 
     pub(crate) fn unpack_bytes(&self, bytes: &[u8]) -> Result<Unpacked, ArchiveError> {
-        let mut file = tempfile::tempfile().unwrap();
+        let mut file = File::from(memfd_create("archive", MemfdFlags::CLOEXEC).unwrap());
         file.write_all(bytes).unwrap();
-        file.rewind().unwrap();
         self.unpack(&file)
     }
 
