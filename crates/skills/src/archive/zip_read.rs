@@ -208,7 +208,10 @@ fn check_locals(
             return Err(refuse(if turn == 0 { Reason::DataBefore } else { Reason::HiddenData }));
         }
         let mut reader = BufReader::with_capacity(1024, source.range(local_start, directory_start));
-        let fixed: [u8; LOCAL_BYTES] = take(&mut reader).map_err(|_| refuse(Reason::Overlap))?;
+        let fixed: [u8; LOCAL_BYTES] = take(&mut reader).map_err(|error| match error {
+            ArchiveError::Refused { .. } => refuse(Reason::Overlap),
+            other => other,
+        })?;
         if fixed[..4] != LOCAL_SIGNATURE {
             return Err(refuse(Reason::BadHeader));
         }

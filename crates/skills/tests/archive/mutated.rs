@@ -44,6 +44,10 @@ fn with_any_byte_changed_it_is_whole_or_refused() {
         let whole = archive(format);
         let scene = Scene::new();
         for at in 0..whole.len() {
+            // One byte in eight is enough of the zeros that fill the blocks of a tar.
+            if at % 8 != 0 && whole[at..].iter().take(8).all(|byte| *byte == 0) {
+                continue;
+            }
             for change in [0x01, 0xff] {
                 let mut bytes = whole.clone();
                 bytes[at] ^= change;
