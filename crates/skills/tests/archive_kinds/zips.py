@@ -2,8 +2,7 @@
 
 import struct
 
-from archive_kinds.forge import (END, MANIFEST, Zip, central_header, deflate, extra_field, local_header, skill_tar,
-                                 skill_zip, tar_header)
+from archive_kinds.forge import MANIFEST, Zip, deflate, extra_field, local_header, skill_tar, skill_zip, tar_header
 
 NAMED = {"flags": 1 << 11}
 
