@@ -13,5 +13,10 @@ mod search;
 mod tree;
 
 pub use archive::{ArchiveError, Format, Packed, Reason, UnpackLimits, Unpacked, pack, pack_file, unpack};
+pub use dependencies::{
+    Certainty, DeclaredIn, LockKind, NeededBinary, NeededHost, NeededVariable, Needs, NodeDependency,
+    NodeDependencyKind, NodeDependencySource, NodeLock, NodeNeeds, NodeScript, Origin, Presence, PythonNeeds,
+    Refused, Requirement, RequirementSource, VersionRange, WantedLimits, Wants, needs, satisfies, wants,
+};
 pub use manifest::{Level, Loaded, MANIFEST_NAMES, Manifest, Problem, Unloadable, load, validate};
 pub use tree::{Digest, Entry, Kind, Tree, TreeError, TreeLimits, left_out};

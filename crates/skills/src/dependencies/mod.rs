@@ -1,1 +1,53 @@
+//! What the scripts of a skill need before they can run: packages, programs, variables, and what the skill asks for
+//! beyond a profile.
+//!
+//! It reads and decides; nothing is executed or fetched. What is declared is taken before what is found in the code, and
+//! everything says where it came from. All of it is text by somebody else: requirements are parsed and written anew, so
+//! that none can become an option of an installer, and whatever would fetch from elsewhere than the user's registry is
+//! refused with the reason.
 
+mod node;
+mod origin;
+mod python;
+mod system;
+mod wants;
+
+use serde::Serialize;
+
+use crate::manifest::Manifest;
+use crate::tree::Tree;
+
+pub use node::{
+    LockKind, NodeDependency, NodeDependencyKind, NodeDependencySource, NodeLock, NodeNeeds, NodeScript,
+};
+pub use origin::{Origin, Refused};
+pub use python::{DeclaredIn, PythonNeeds, Requirement, RequirementSource, VersionRange, satisfies};
+pub use system::{Certainty, NeededBinary, NeededVariable, Presence};
+pub use wants::{NeededHost, WantedLimits, Wants, wants};
+
+/// Everything that a script, or all scripts of a skill, need.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Needs {
+    /// There is a Python script to run. It may need no packages: see [`PythonNeeds::needs_layer`].
+    pub python: Option<PythonNeeds>,
+    /// There is a Node script to run. It may need no packages: see [`NodeNeeds::needs_layer`].
+    pub node: Option<NodeNeeds>,
+    /// Programs that must be in the sandbox's PATH, in the order of their names.
+    pub binaries: Vec<NeededBinary>,
+    /// Environment variables that the scripts read, in the order of their names.
+    pub variables: Vec<NeededVariable>,
+    /// Hosts that the skill asks for. Nothing is granted by being here.
+    pub hosts: Vec<NeededHost>,
+    /// Limits that the skill asks for. Nothing is granted by being here.
+    pub limits: WantedLimits,
+    /// What was declared and is not taken, with the reason.
+    pub refused: Vec<Refused>,
+    /// For people: what could not be read, and what the skill says in words.
+    pub notes: Vec<String>,
+}
+
+/// What is needed to run `script` (its path in the skill), or, without one, every script of the skill.
+pub fn needs(tree: &Tree, manifest: &Manifest, script: Option<&str>) -> Needs {
+    let _ = (tree, manifest, script);
+    Needs::default()
+}
