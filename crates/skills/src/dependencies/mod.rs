@@ -10,6 +10,7 @@ mod node;
 mod origin;
 mod python;
 mod system;
+mod text;
 mod wants;
 
 use serde::Serialize;

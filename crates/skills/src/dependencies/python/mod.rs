@@ -1,6 +1,13 @@
 //! What Python scripts need. In the order of authority: the PEP 723 block of the script, `requirements.txt`,
 //! `pyproject.toml`, the manifest's metadata, and, where nothing is declared, the imports.
 
+mod blocks;
+mod marker;
+mod packages;
+mod requirement;
+mod source;
+mod stdlib;
+mod tokens;
 mod version;
 
 use serde::Serialize;
@@ -127,3 +134,6 @@ pub enum RequirementSource {
 fn lines(requirements: &[Requirement]) -> String {
     requirements.iter().map(|one| one.line() + "\n").collect()
 }
+
+#[cfg(test)]
+mod agreement_tests;

@@ -1,5 +1,8 @@
 //! Programs and variables of the surrounding system.
 
+pub(super) mod programs;
+pub(super) mod variables;
+
 use serde::Serialize;
 
 use super::origin::Origin;
