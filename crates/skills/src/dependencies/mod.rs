@@ -6,9 +6,11 @@
 //! that none can become an option of an installer, and whatever would fetch from elsewhere than the user's registry is
 //! refused with the reason.
 
+mod metadata;
 mod node;
 mod origin;
 mod python;
+mod scripts;
 mod system;
 mod text;
 mod wants;
@@ -17,6 +19,10 @@ use serde::Serialize;
 
 use crate::manifest::Manifest;
 use crate::tree::Tree;
+use origin::Remarks;
+use scripts::Scripts;
+use system::System;
+use text::Files;
 
 pub use node::{
     LockKind, NodeDependency, NodeDependencyKind, NodeDependencySource, NodeLock, NodeNeeds, NodeScript,
@@ -49,6 +55,44 @@ pub struct Needs {
 
 /// What is needed to run `script` (its path in the skill), or, without one, every script of the skill.
 pub fn needs(tree: &Tree, manifest: &Manifest, script: Option<&str>) -> Needs {
-    let _ = (tree, manifest, script);
-    Needs::default()
+    let files = Files::new(tree);
+    let mut remarks = Remarks::default();
+    let mut system = System::default();
+    let metadata = metadata::read(manifest, &mut remarks);
+    let scripts = Scripts::find(&files, script, &mut system, &mut remarks);
+    let mut needs = Needs::default();
+    if !scripts.python.is_empty() {
+        needs.python = Some(python::needs(&files, &metadata, &scripts.python, &mut system, &mut remarks));
+    }
+    if !scripts.node.is_empty() {
+        needs.node = Some(node::needs(&files, &metadata, &scripts.node, &mut system, &mut remarks));
+    }
+    for binary in metadata.binaries {
+        system.add_binary(binary);
+    }
+    for variable in metadata.variables {
+        system.add_variable(variable);
+    }
+    match wants(manifest) {
+        Ok(wanted) => {
+            let origin = |key: &str| Origin::Manifest { key: format!("metadata.ringfence.{key}") };
+            needs.hosts =
+                wanted.hosts.into_iter().map(|host| NeededHost { host, origin: origin("hosts") }).collect();
+            for name in wanted.env {
+                let secret = system::variables::is_secret(&name);
+                let presence = Presence::Required;
+                system.add_variable(NeededVariable { name, presence, secret, origin: origin("env") });
+            }
+            needs.limits = wanted.limits;
+        }
+        Err(problems) => {
+            for problem in problems {
+                remarks.note(problem.message);
+            }
+        }
+    }
+    (needs.binaries, needs.variables) = system.finish();
+    needs.refused = remarks.refused;
+    needs.notes = remarks.notes;
+    needs
 }

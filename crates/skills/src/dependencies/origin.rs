@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::text::shown;
+
 /// Where something was found.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case", tag = "in")]
@@ -31,4 +33,29 @@ pub struct Refused {
     /// For people; lower case, no full stop.
     pub why: String,
     pub origin: Origin,
+}
+
+/// What is said while reading, within bounds: a skill can't fill a screen.
+#[derive(Debug, Default)]
+pub(super) struct Remarks {
+    pub(super) refused: Vec<Refused>,
+    pub(super) notes: Vec<String>,
+}
+
+const MOST_REMARKS: usize = 200;
+
+impl Remarks {
+    pub(super) fn refuse(&mut self, what: &str, why: impl ToString, origin: Origin) {
+        let one = Refused { what: shown(what), why: why.to_string(), origin };
+        if self.refused.len() < MOST_REMARKS && !self.refused.contains(&one) {
+            self.refused.push(one);
+        }
+    }
+
+    pub(super) fn note(&mut self, note: impl Into<String>) {
+        let note = note.into();
+        if self.notes.len() < MOST_REMARKS && !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
 }

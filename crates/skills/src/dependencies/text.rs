@@ -1,28 +1,79 @@
 //! Files of a skill as text, within bounds, and pieces of them in messages.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 use crate::tree::{Kind, Tree};
 
 /// More of one file is not read: no script that people write is as long.
-pub(super) const MOST_FILE_BYTES: u64 = 2 << 20;
+const MOST_FILE_BYTES: u64 = 2 << 20;
+/// Nor more in all: what follows is left alone, with a note.
+const MOST_BYTES: u64 = 32 << 20;
 
-/// A text file of the skill, or nothing where it is not there, not a plain file, or too large.
-pub(super) fn read(tree: &Tree, path: &str) -> Option<String> {
-    let bytes = tree.read_file(path, MOST_FILE_BYTES + 1).ok()?;
-    if bytes.len() as u64 > MOST_FILE_BYTES {
-        return None;
-    }
-    Some(decoded(&bytes))
+/// The plain files of a skill.
+pub(super) struct Files<'a> {
+    tree: &'a Tree,
+    paths: BTreeSet<&'a str>,
+    read: Cell<u64>,
 }
 
-/// The paths of all plain files.
-pub(super) fn files(tree: &Tree) -> BTreeSet<&str> {
-    tree.entries()
-        .iter()
-        .filter(|entry| matches!(entry.kind, Kind::File { .. }))
-        .map(|entry| entry.path.as_str())
-        .collect()
+impl<'a> Files<'a> {
+    pub(super) fn new(tree: &'a Tree) -> Self {
+        let paths = tree
+            .entries()
+            .iter()
+            .filter(|entry| matches!(entry.kind, Kind::File { .. }))
+            .map(|entry| entry.path.as_str())
+            .collect();
+        Self { tree, paths, read: Cell::new(0) }
+    }
+
+    pub(super) fn contains(&self, path: &str) -> bool {
+        self.paths.contains(path)
+    }
+
+    pub(super) fn paths(&self) -> impl Iterator<Item = &'a str> {
+        self.paths.iter().copied()
+    }
+
+    /// Those in a directory and below it.
+    pub(super) fn below(&self, directory: &str) -> impl Iterator<Item = &'a str> {
+        let prefix = if directory.is_empty() { String::new() } else { format!("{directory}/") };
+        let from = self.paths.range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded));
+        from.copied().take_while(move |path| path.starts_with(&prefix))
+    }
+
+    /// Its text, or why there is none.
+    pub(super) fn text(&self, path: &str) -> Result<String, String> {
+        Ok(decoded(&self.bytes(path, MOST_FILE_BYTES)?))
+    }
+
+    /// Its content, if that is no more than `most`.
+    pub(super) fn bytes(&self, path: &str, most: u64) -> Result<Vec<u8>, String> {
+        if self.read.get() > MOST_BYTES {
+            return Err(format!("{path}: not read, as the skill has too many and too large scripts"));
+        }
+        let bytes = self.tree.read_file(path, most + 1).map_err(|error| error.to_string())?;
+        self.read.set(self.read.get() + bytes.len() as u64);
+        if bytes.len() as u64 > most {
+            return Err(format!("{path}: not read, as it has more than {most} bytes"));
+        }
+        Ok(bytes)
+    }
+
+    /// The nearest file of this name: in the directory of `path`, or in one above it.
+    pub(super) fn nearest(&self, path: &str, name: &str) -> Option<String> {
+        let mut at = path;
+        while !at.is_empty() {
+            at = directory(at);
+            let candidate = join(at, name);
+            if self.contains(&candidate) {
+                return Some(candidate);
+            }
+        }
+        None
+    }
 }
 
 /// UTF-8, or UTF-16 where a mark says so (`pip freeze > requirements.txt` on Windows); what is neither is replaced.

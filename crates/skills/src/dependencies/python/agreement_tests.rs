@@ -67,7 +67,12 @@ fn imports_are_those_that_python_sees() {
     }
     let all = expected.len();
     println!("{} of {all} files agree\n{}", all - differing.len(), differing.join("\n"));
-    assert!(differing.len() * 1000 <= all * 5, "{} of {all} differ:\n{}", differing.len(), differing.join("\n"));
+    assert!(
+        differing.len() * 1000 <= all * 5,
+        "{} of {all} differ:\n{}",
+        differing.len(),
+        differing.join("\n")
+    );
 }
 
 fn collect(directory: &Path, files: &mut Vec<PathBuf>) {

@@ -8,6 +8,8 @@ use super::tokens::{Kind, Token};
 
 /// Python itself allows no more.
 const MOST_LEVELS: usize = 100;
+/// Imports and flags of one `try` that are remembered.
+const MOST_IN_ONE: usize = 64;
 
 /// How much a script depends on an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,8 +85,7 @@ impl Blocks {
         }
     }
 
-    /// A compound statement begins; `header` is up to its colon. Statements that follow are in it until
-    /// [`Self::end_inline`] or, where it goes on below, a line that is not.
+    /// A compound statement begins; `header` is up to its colon. What follows on its line, and on deeper lines, is in it.
     pub(super) fn open(&mut self, indent: usize, header: &[Token<'_>]) {
         let block = self.block(indent, header);
         if self.stack.len() < MOST_LEVELS {
@@ -105,7 +106,9 @@ impl Blocks {
         let attempt = &mut self.attempts[part.attempt];
         let list =
             if part.role == Role::Body { &mut attempt.body_imports } else { &mut attempt.handler_imports };
-        list.push(top.to_owned());
+        if list.len() < MOST_IN_ONE {
+            list.push(top.to_owned());
+        }
     }
 
     /// A simple statement that is no import.
@@ -119,7 +122,10 @@ impl Blocks {
             && (value.is("None") || value.is("False"))
             && let Some(Part { attempt, role: Role::Handler }) = self.innermost()
         {
-            self.attempts[attempt].flags.push(name.text.to_owned());
+            let flags = &mut self.attempts[attempt].flags;
+            if flags.len() < MOST_IN_ONE {
+                flags.push(name.text.to_owned());
+            }
         }
         if !ends_the_script(tokens) {
             return;
@@ -240,7 +246,8 @@ fn ends_the_script(tokens: &[Token<'_>]) -> bool {
     }
     let installs = |text: &str| text == "pip" || (text.starts_with("pip") && text.contains(" install "));
     tokens.windows(2).any(|pair| {
-        let calls = pair[1].is("(") && ["exit", "_exit", "quit", "SystemExit"].iter().any(|name| pair[0].is(name));
+        let calls =
+            pair[1].is("(") && ["exit", "_exit", "quit", "SystemExit"].iter().any(|name| pair[0].is(name));
         calls || (pair[0].kind == Kind::Plain && pair[1].is(",") && installs(pair[0].text))
     }) || (tokens.len() >= 4 && first.is("os") && tokens[2].is("system") && {
         tokens.iter().any(|token| token.kind == Kind::Plain && installs(token.text))

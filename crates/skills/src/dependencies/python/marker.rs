@@ -51,8 +51,9 @@ fn words(text: &str) -> Option<Vec<String>> {
                 let inner = &rest[1..];
                 let end = inner.find(first)?;
                 let value = &inner[..end];
-                let plain =
-                    value.chars().all(|c| (c.is_ascii_graphic() || c == ' ') && !matches!(c, '"' | '\'' | '\\'));
+                let plain = value
+                    .chars()
+                    .all(|c| (c.is_ascii_graphic() || c == ' ') && !matches!(c, '"' | '\'' | '\\'));
                 if !plain {
                     return None;
                 }
@@ -63,9 +64,9 @@ fn words(text: &str) -> Option<Vec<String>> {
             '<' | '>' | '=' | '!' | '~' => {
                 rest.find(|c| !matches!(c, '<' | '>' | '=' | '!' | '~')).unwrap_or(rest.len())
             }
-            c if c.is_ascii_alphabetic() => {
-                rest.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '.')).unwrap_or(rest.len())
-            }
+            c if c.is_ascii_alphabetic() => rest
+                .find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '.'))
+                .unwrap_or(rest.len()),
             _ => return None,
         };
         // Old spellings with a dot: `os.name`.

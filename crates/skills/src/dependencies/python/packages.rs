@@ -9,8 +9,19 @@ pub(super) struct Package {
     pub(super) known: bool,
 }
 
+/// The packages of an import. A family's modules are in packages of their own: `from google.cloud import a, b` is two.
+pub(super) fn of(module: &str, names: &[String]) -> Vec<Package> {
+    if !FAMILIES.contains(&module) || names.is_empty() {
+        return vec![package(module, names)];
+    }
+    names.iter().map(|name| package(module, std::slice::from_ref(name))).collect()
+}
+
+/// Packages of these are named after their modules.
+const FAMILIES: &[&str] = &["google.cloud", "azure.mgmt", "azure", "google"];
+
 /// Find it by the longest known part of the name: `google.cloud.storage` before `google.cloud`.
-pub(super) fn package(module: &str, names: &[String]) -> Package {
+fn package(module: &str, names: &[String]) -> Package {
     let known = |requirement: &str| Package { requirement: requirement.to_owned(), known: true };
     for name in names {
         if let Some(found) = lookup(&format!("{module}.{name}")) {
@@ -22,10 +33,10 @@ pub(super) fn package(module: &str, names: &[String]) -> Package {
         if let Some(found) = lookup(part) {
             return known(found);
         }
-        // A family whose packages are named after their modules.
-        for family in ["google.cloud", "azure.mgmt", "azure"] {
-            let inside = |name: &str| name.strip_prefix(family).is_some_and(|rest| rest.starts_with('.'));
-            let full = if part == family { names.first().map(|name| format!("{family}.{name}")) } else { None };
+        for family in &FAMILIES[..3] {
+            let inside = |name: &str| name.strip_prefix(*family).is_some_and(|rest| rest.starts_with('.'));
+            let full =
+                if part == *family { names.first().map(|name| format!("{family}.{name}")) } else { None };
             let full = full.unwrap_or_else(|| part.to_owned());
             if inside(&full) && full.split('.').count() == family.split('.').count() + 1 {
                 return known(&full.replace(['.', '_'], "-"));
@@ -33,7 +44,12 @@ pub(super) fn package(module: &str, names: &[String]) -> Package {
         }
         match part.rsplit_once('.') {
             Some((before, _)) => part = before,
-            None => return Package { requirement: part.to_owned(), known: SAME_NAME.contains(&part) },
+            None => {
+                return Package {
+                    requirement: part.to_owned(),
+                    known: SAME_NAME.binary_search(&part).is_ok(),
+                };
+            }
         }
     }
 }
@@ -45,7 +61,16 @@ pub(super) fn backport(top: &str) -> bool {
 
 /// Is it a package that people know by the name of its module?
 pub(super) fn is_known(top: &str) -> bool {
-    SAME_NAME.contains(&top) || TABLE.iter().any(|(module, _)| module.split('.').next() == Some(top))
+    let at = TABLE.partition_point(|(module, _)| *module < top);
+    SAME_NAME.binary_search(&top).is_ok()
+        || TABLE.get(at).is_some_and(|(module, _)| module.split('.').next() == Some(top))
+}
+
+/// Is it the normalised name of a package in the tables?
+pub(super) fn is_package(name: &str) -> bool {
+    let bare = |requirement: &str| requirement.split([';', '[']).next() == Some(name);
+    TABLE.iter().any(|(_, requirement)| bare(requirement))
+        || SAME_NAME.iter().any(|module| super::requirement::normalised_name(module) == name)
 }
 
 fn lookup(module: &str) -> Option<&'static str> {
@@ -262,7 +287,7 @@ const TABLE: &[(&str, &str)] = &[
     ("zmq", "pyzmq"),
 ];
 
-/// Modules of packages of the same name that skills often use: no guess.
+/// Modules of packages of the same name that skills often use: no guess. Sorted.
 #[rustfmt::skip]
 const SAME_NAME: &[&str] = &[
     "PyInstaller", "aiofiles", "aiohttp", "akshare", "altair", "anthropic", "anyio", "boto3", "botocore", "certifi",
@@ -297,6 +322,7 @@ mod tests {
             assert!(pair[0].0 < pair[1].0, "{pair:?}");
         }
         assert!(TABLE.len() >= 120);
+        assert!(SAME_NAME.is_sorted());
         for (module, text) in TABLE {
             assert_eq!(requirement::parse(text).unwrap().text(), *text, "{module}");
         }

@@ -68,8 +68,8 @@ pub(super) fn parse(text: &str) -> Result<Parsed, RequirementError> {
         Some(inner) => inner.strip_suffix(')').ok_or(RequirementError::Syntax)?,
         None => versions,
     };
-    let versions = VersionRange::parse(versions)
-        .map_err(|_| elsewhere(text).unwrap_or(RequirementError::Versions))?;
+    let versions =
+        VersionRange::parse(versions).map_err(|_| elsewhere(text).unwrap_or(RequirementError::Versions))?;
     Ok(Parsed { name: normalised_name(name), extras, versions, marker })
 }
 
@@ -103,7 +103,8 @@ fn extras(text: &str) -> Result<(Vec<String>, &str), RequirementError> {
     let (inner, rest) = inner.split_once(']').ok_or(RequirementError::Syntax)?;
     let mut extras = Vec::new();
     for extra in inner.split(',').map(str::trim).filter(|extra| !extra.is_empty()) {
-        let right = extra.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
+        let right =
+            extra.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
         if !right || !is_name(extra) {
             return Err(RequirementError::Syntax);
         }
@@ -117,7 +118,8 @@ fn extras(text: &str) -> Result<(Vec<String>, &str), RequirementError> {
 /// Something that an installer would fetch from another place than the registry.
 fn elsewhere(text: &str) -> Option<RequirementError> {
     let lower = text.to_ascii_lowercase();
-    if ["git+", "hg+", "svn+", "bzr+", "git@", "git:", "github:"].iter().any(|start| lower.starts_with(start)) {
+    if ["git+", "hg+", "svn+", "bzr+", "git@", "git:", "github:"].iter().any(|start| lower.starts_with(start))
+    {
         return Some(RequirementError::Repository);
     }
     if lower.starts_with("file:") {

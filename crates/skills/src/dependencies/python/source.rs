@@ -5,8 +5,8 @@ use super::blocks::{Blocks, Dependence, Place};
 use super::packages;
 use super::tokens::{Kind, Lines, Token};
 
-/// More of either in one file is not believed.
-const MOST_FACTS: usize = 20_000;
+/// More of any in one file is not believed.
+const MOST_FACTS: usize = 5_000;
 
 /// An import statement, or a call that imports a module of a literal name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,8 +65,8 @@ struct Reader {
 }
 
 const COMPOUND: &[&str] = &[
-    "if", "elif", "else", "for", "while", "try", "except", "finally", "with", "def", "class", "async", "match",
-    "case",
+    "if", "elif", "else", "for", "while", "try", "except", "finally", "with", "def", "class", "async",
+    "match", "case",
 ];
 
 impl Reader {
@@ -141,7 +141,13 @@ impl Reader {
                         && is_module(module)
                     {
                         let module = module.to_owned();
-                        self.add(Found { level: 0, module, names: Vec::new(), line: token.line, dynamic: true });
+                        self.add(Found {
+                            level: 0,
+                            module,
+                            names: Vec::new(),
+                            line: token.line,
+                            dynamic: true,
+                        });
                     }
                 }
                 (Kind::Name, "environ" | "getenv") => self.variable(token, &tokens[at + 1..]),

@@ -4,7 +4,9 @@ fn imports(text: &str) -> Vec<(String, u32, Dependence)> {
     read(text)
         .imports
         .into_iter()
-        .map(|import| (format!("{}{}", ".".repeat(import.level), import.module), import.line, import.dependence))
+        .map(|import| {
+            (format!("{}{}", ".".repeat(import.level), import.module), import.line, import.dependence)
+        })
         .collect()
 }
 
@@ -73,8 +75,14 @@ fn whether_an_import_is_needed() {
             "try:\n  import a\n  HAS = True\nexcept ImportError:\n  HAS = False\ndef f():\n  if not HAS:\n    exit(2)",
             &[Needed],
         ),
-        ("try:\n  import a\n  HAS = True\nexcept ImportError:\n  HAS = False\nif not HAS:\n  print()", &[Optional]),
-        ("try:\n  import a\nexcept ImportError:\n  a = None\nif a is None:\n  raise RuntimeError()", &[Needed]),
+        (
+            "try:\n  import a\n  HAS = True\nexcept ImportError:\n  HAS = False\nif not HAS:\n  print()",
+            &[Optional],
+        ),
+        (
+            "try:\n  import a\nexcept ImportError:\n  a = None\nif a is None:\n  raise RuntimeError()",
+            &[Needed],
+        ),
         (
             "try:\n  import a\nexcept ImportError:\n  subprocess.run([sys.executable, '-m', 'pip', 'install', 'a'])",
             &[Needed],
@@ -92,10 +100,7 @@ fn whether_an_import_is_needed() {
             "try:\n  import a\nexcept KeyError:\n  pass\nexcept ImportError:\n  pass\nelse:\n  import b\nimport c",
             &[Optional, Needed, Needed],
         ),
-        (
-            "try:\n  if x:\n    for y in z:\n      import a\nexcept ImportError:\n  pass",
-            &[Optional],
-        ),
+        ("try:\n  if x:\n    for y in z:\n      import a\nexcept ImportError:\n  pass", &[Optional]),
         (
             "try:\n  try:\n    import a\n  except KeyError:\n    pass\nexcept ImportError:\n  pass\nimport b",
             &[Optional, Needed],
@@ -138,7 +143,8 @@ os.system("ls -l")
 sys.path.insert(0, "x")
 "#;
     let source = read(text);
-    let variables: Vec<_> = source.variables.iter().map(|(name, presence, _)| (name.as_str(), *presence)).collect();
+    let variables: Vec<_> =
+        source.variables.iter().map(|(name, presence, _)| (name.as_str(), *presence)).collect();
     assert_eq!(
         variables,
         [

@@ -7,8 +7,24 @@ pub(super) fn contains(top: &str) -> bool {
 
 /// Of Python 2: a script that still tries them has another way.
 const PYTHON_2: &[&str] = &[
-    "ConfigParser", "HTMLParser", "Queue", "StringIO", "Tkinter", "cPickle", "cStringIO", "commands", "cookielib",
-    "exceptions", "httplib", "md5", "sets", "sha", "thread", "urllib2", "urlparse", "xmlrpclib",
+    "ConfigParser",
+    "HTMLParser",
+    "Queue",
+    "StringIO",
+    "Tkinter",
+    "cPickle",
+    "cStringIO",
+    "commands",
+    "cookielib",
+    "exceptions",
+    "httplib",
+    "md5",
+    "sets",
+    "sha",
+    "thread",
+    "urllib2",
+    "urlparse",
+    "xmlrpclib",
 ];
 
 #[rustfmt::skip]

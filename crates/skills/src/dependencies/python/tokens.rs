@@ -230,7 +230,11 @@ fn field_end(bytes: &[u8], mut at: usize, around: Form, depth: usize) -> usize {
             b'"' | b'\'' => {
                 let triple = bytes[at..].starts_with(&[byte; 3]);
                 let formatted = at > 0
-                    && bytes[..at].iter().rev().take(2).any(|prefix| matches!(prefix, b'f' | b'F' | b't' | b'T'))
+                    && bytes[..at]
+                        .iter()
+                        .rev()
+                        .take(2)
+                        .any(|prefix| matches!(prefix, b'f' | b'F' | b't' | b'T'))
                     && is_prefix_before(bytes, at);
                 let form = Form { quote: byte, triple, formatted };
                 at = text_end(bytes, at + if triple { 3 } else { 1 }, form, depth + 1);
@@ -266,7 +270,9 @@ fn specification_end(bytes: &[u8], mut at: usize, around: Form, depth: usize) ->
             b'\n' if !around.triple => return at,
             b'{' if depth < DEEPEST_FIELD => at = field_end(bytes, at + 1, around, depth + 1),
             // Not in a field after all: the string around it ends here.
-            _ if byte == around.quote && (!around.triple || bytes[at..].starts_with(&[byte; 3])) => return at,
+            _ if byte == around.quote && (!around.triple || bytes[at..].starts_with(&[byte; 3])) => {
+                return at;
+            }
             _ => at += 1,
         }
     }

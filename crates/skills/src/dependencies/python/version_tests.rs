@@ -74,8 +74,19 @@ fn one_spelling_for_one_range() {
 #[test]
 fn versions_in_their_order() {
     let order = [
-        "1.0.dev0", "1.0a1.dev1", "1.0a1", "1.0a1.post1", "1.0b2", "1.0rc1", "1.0", "1.0+a", "1.0+5", "1.0.post1",
-        "1.1.dev1", "1.1", "1!0.1",
+        "1.0.dev0",
+        "1.0a1.dev1",
+        "1.0a1",
+        "1.0a1.post1",
+        "1.0b2",
+        "1.0rc1",
+        "1.0",
+        "1.0+a",
+        "1.0+5",
+        "1.0.post1",
+        "1.1.dev1",
+        "1.1",
+        "1!0.1",
     ];
     for pair in order.windows(2) {
         let [low, high] = [pair[0], pair[1]].map(|text| Version::parse(text).unwrap());

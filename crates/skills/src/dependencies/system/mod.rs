@@ -1,7 +1,11 @@
 //! Programs and variables of the surrounding system.
 
+pub(super) mod interpreter;
 pub(super) mod programs;
+pub(super) mod shell;
 pub(super) mod variables;
+
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
@@ -51,4 +55,72 @@ pub enum Presence {
     Expected,
     /// The script has a value of its own.
     Optional,
+}
+
+/// What was found so far, each once: the surest finding is kept.
+#[derive(Debug, Default)]
+pub(super) struct System {
+    binaries: BTreeMap<Vec<String>, NeededBinary>,
+    variables: BTreeMap<String, NeededVariable>,
+}
+
+/// More of either are not shown for one skill.
+const MOST: usize = 500;
+
+impl System {
+    pub(super) fn add_binary(&mut self, binary: NeededBinary) {
+        if self.binaries.len() >= MOST {
+            return;
+        }
+        match self.binaries.get_mut(&binary.any_of) {
+            Some(before) if before.certainty == Certainty::Declared => {}
+            // A script that asks first does without it, wherever it is called.
+            Some(before)
+                if before.certainty >= binary.certainty && binary.certainty != Certainty::Declared => {}
+            _ => {
+                self.binaries.insert(binary.any_of.clone(), binary);
+            }
+        }
+    }
+
+    pub(super) fn add_variable(&mut self, variable: NeededVariable) {
+        if self.variables.len() >= MOST {
+            return;
+        }
+        match self.variables.get(&variable.name) {
+            Some(before) if before.presence <= variable.presence => {}
+            _ => {
+                self.variables.insert(variable.name.clone(), variable);
+            }
+        }
+    }
+
+    /// What a file of the skill reads and calls; of a program also whether it asks first if that is there.
+    pub(super) fn add_source(
+        &mut self,
+        file: &str,
+        variables: &[(String, Presence, u32)],
+        programs: &[(&'static str, bool, u32)],
+    ) {
+        for (name, presence, line) in variables {
+            self.add_variable(NeededVariable {
+                name: name.clone(),
+                presence: *presence,
+                secret: variables::is_secret(name),
+                origin: Origin::File { file: file.to_owned(), line: *line },
+            });
+        }
+        for (name, asks, line) in programs {
+            self.add_binary(NeededBinary {
+                any_of: vec![(*name).to_owned()],
+                certainty: if *asks { Certainty::Optional } else { Certainty::Inferred },
+                hint: None,
+                origin: Origin::File { file: file.to_owned(), line: *line },
+            });
+        }
+    }
+
+    pub(super) fn finish(self) -> (Vec<NeededBinary>, Vec<NeededVariable>) {
+        (self.binaries.into_values().collect(), self.variables.into_values().collect())
+    }
 }

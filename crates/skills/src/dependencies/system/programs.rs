@@ -60,6 +60,8 @@ mod tests {
         assert_eq!(first_word("ls -l"), None);
         assert_eq!(first_word("/home/x/jq"), None);
         assert_eq!(first_word(""), None);
-        assert!(is_name("g++") && is_name("python3.11") && !is_name("-x") && !is_name("a/b") && !is_name("a b"));
+        assert!(
+            is_name("g++") && is_name("python3.11") && !is_name("-x") && !is_name("a/b") && !is_name("a b")
+        );
     }
 }

@@ -1,7 +1,5 @@
 //! Which variables of the environment are worth naming, and which look like secrets.
 
-use super::Presence;
-
 /// Upper case, and not one that a sandbox sets or that changes nothing.
 pub(in crate::dependencies) fn is_of_interest(name: &str) -> bool {
     is_name(name) && !COMMON.contains(&name) && !COMMON_BEGINNINGS.iter().any(|start| name.starts_with(start))
@@ -17,7 +15,8 @@ pub(in crate::dependencies) fn is_name(name: &str) -> bool {
 
 /// By its name: one of its words is that of a secret.
 pub(in crate::dependencies) fn is_secret(name: &str) -> bool {
-    const ENDINGS: &[&str] = &["APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIALS"];
+    const ENDINGS: &[&str] =
+        &["APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIALS"];
     let mut words = name.split('_').filter(|word| !word.is_empty());
     // Settings that are about a secret, not one: `MAX_TOKENS`, `KEY_PATH`.
     let about = ["PATH", "FILE", "DIR", "NAME", "URL", "COUNT", "LENGTH", "LIMIT", "TTL", "EXPIRY"];
@@ -29,11 +28,6 @@ pub(in crate::dependencies) fn is_secret(name: &str) -> bool {
         matches!(word, "KEY" | "PASS" | "PWD" | "AUTH" | "COOKIE" | "DSN" | "PAT" | "CREDENTIAL" | "WEBHOOK")
             || ENDINGS.iter().any(|ending| word.ends_with(ending))
     })
-}
-
-/// The stronger of two findings about the same variable.
-pub(in crate::dependencies) fn stronger(one: Presence, other: Presence) -> Presence {
-    one.min(other)
 }
 
 #[rustfmt::skip]
@@ -57,12 +51,21 @@ mod tests {
     #[test]
     fn secrets_by_name() {
         for name in [
-            "OPENAI_API_KEY", "GITHUB_TOKEN", "DB_PASSWORD", "AWS_SECRET_ACCESS_KEY", "AUTH", "MYAPIKEY", "SLACK_WEBHOOK",
-            "GOOGLE_CREDENTIALS", "API_KEY_2",
+            "OPENAI_API_KEY",
+            "GITHUB_TOKEN",
+            "DB_PASSWORD",
+            "AWS_SECRET_ACCESS_KEY",
+            "AUTH",
+            "MYAPIKEY",
+            "SLACK_WEBHOOK",
+            "GOOGLE_CREDENTIALS",
+            "API_KEY_2",
         ] {
             assert!(is_secret(name), "{name}");
         }
-        for name in ["MAX_TOKENS", "KEY_PATH", "OUTPUT_DIR", "MONKEY_COUNT", "API_URL", "TOKEN_LIMIT", "REGION"] {
+        for name in
+            ["MAX_TOKENS", "KEY_PATH", "OUTPUT_DIR", "MONKEY_COUNT", "API_URL", "TOKEN_LIMIT", "REGION"]
+        {
             assert!(!is_secret(name), "{name}");
         }
     }
