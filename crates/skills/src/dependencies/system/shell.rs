@@ -238,6 +238,7 @@ impl<'a> Reader<'a> {
         self.stack.push((inside, word, self.expect, self.after));
         if commands {
             self.expect = true;
+            self.redirect = false;
             self.after = After::Nothing;
         }
     }
