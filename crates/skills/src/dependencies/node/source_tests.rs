@@ -72,6 +72,8 @@ fn deep_and_long_input_ends() {
     {
         let _ = read(&piece.repeat(100_000));
     }
+    // Each `/` could begin a regular expression that only the end of the line disproves.
+    let _ = read(&format!("{}\n", "/[".repeat(500_000)));
 }
 
 proptest::proptest! {

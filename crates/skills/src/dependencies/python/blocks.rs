@@ -161,8 +161,9 @@ impl Blocks {
                     !demanded && !instead
                 }
                 Role::Handler => {
-                    !(backport && attempt.body_imports.iter().all(|top| stdlib::contains(top)))
-                        && !attempt.body_imports.is_empty()
+                    let for_old_versions =
+                        backport && attempt.body_imports.iter().all(|top| stdlib::contains(top));
+                    !attempt.body_imports.is_empty() && !for_old_versions
                 }
             };
             if optional {

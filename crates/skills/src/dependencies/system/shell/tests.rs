@@ -65,8 +65,7 @@ echo $MY_SECRET ${PLAIN} ${HOME:?} ${PASSWORD:-hunter2}
 read -r DB_PASSWORD
 echo "$DB_PASSWORD" '$QUOTED_TOKEN'
 "#;
-    let mut found: Vec<_> =
-        read(text).variables.into_iter().map(|(name, presence, line)| (name, presence, line)).collect();
+    let mut found = read(text).variables;
     found.sort();
     let expected = [
         ("API_KEY", Presence::Expected, 3),
