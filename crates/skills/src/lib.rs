@@ -16,7 +16,8 @@ pub use archive::{ArchiveError, Format, Packed, Reason, UnpackLimits, Unpacked, 
 pub use dependencies::{
     Certainty, DeclaredIn, LockKind, NeededBinary, NeededHost, NeededVariable, Needs, NodeDependency,
     NodeDependencyKind, NodeDependencySource, NodeLock, NodeNeeds, NodeScript, Origin, Presence, PythonNeeds,
-    Refused, Requirement, RequirementSource, VersionRange, WantedLimits, Wants, needs, satisfies, wants,
+    Refused, Requirement, RequirementSource, VersionError, VersionRange, WantedLimits, Wants, needs,
+    satisfies, wants,
 };
 pub use manifest::{Level, Loaded, MANIFEST_NAMES, Manifest, Problem, Unloadable, load, validate};
 pub use tree::{Digest, Entry, Kind, Tree, TreeError, TreeLimits, left_out};

@@ -28,7 +28,9 @@ pub use node::{
     LockKind, NodeDependency, NodeDependencyKind, NodeDependencySource, NodeLock, NodeNeeds, NodeScript,
 };
 pub use origin::{Origin, Refused};
-pub use python::{DeclaredIn, PythonNeeds, Requirement, RequirementSource, VersionRange, satisfies};
+pub use python::{
+    DeclaredIn, PythonNeeds, Requirement, RequirementSource, VersionError, VersionRange, satisfies,
+};
 pub use system::{Certainty, NeededBinary, NeededVariable, Presence};
 pub use wants::{NeededHost, WantedLimits, Wants, wants};
 

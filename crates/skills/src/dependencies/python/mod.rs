@@ -27,7 +27,7 @@ use super::text::{Files, directory, join};
 use declared::{Declared, add_requirement, sorted};
 use modules::{Modules, Reached};
 
-pub use version::{VersionRange, satisfies};
+pub use version::{VersionError, VersionRange, satisfies};
 
 /// What the Python scripts need.
 #[derive(Clone, Debug, PartialEq, Serialize)]
