@@ -34,7 +34,7 @@ pub(super) fn read(manifest: &Manifest, remarks: &mut Remarks) -> Metadata {
             && let Some(table) = value.as_object()
             && !KEYS.contains(&client.as_str())
         {
-            reader.table(&format!("metadata.{client}"), table);
+            reader.table(&format!("metadata.{}", shown(client)), table);
         }
     }
     reader.table("", &manifest.extra);
@@ -74,7 +74,7 @@ impl Reader<'_> {
     /// `requires: {bins: […], anyBins: […], env: […], config: […]}`, and lists of packages by language.
     fn requires(&mut self, at: &str, requires: &Map<String, Value>) {
         for (name, value) in requires.iter().take(MOST) {
-            let key = format!("{at}.{name}");
+            let key = format!("{at}.{}", shown(name));
             match name.as_str() {
                 "bins" | "binaries" | "commands" | "tools" | "bin" => {
                     for name in texts(value) {

@@ -100,6 +100,11 @@ pub(super) fn shown(text: &str) -> String {
     out.replace("\\'", "'").replace("\\\"", "\"")
 }
 
+/// Can it be shown as it is: no control, quote or invisible character?
+pub(super) fn is_plain(text: &str) -> bool {
+    text.chars().all(|c| c.escape_debug().count() == 1)
+}
+
 /// The directory of a path in the skill; empty for its top.
 pub(super) fn directory(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(directory, _)| directory)

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::origin::Origin;
-use super::text::shown;
+use super::text::{is_plain, shown};
 use crate::manifest::{Level, Manifest, Problem};
 
 /// The `ringfence` key of a manifest's metadata.
@@ -50,7 +50,8 @@ const KEY: &str = "ringfence";
 const KEYS: [&str; 7] = ["cpus", "disk", "env", "hosts", "memory", "processes", "time"];
 /// More hosts or variables are not something a person can judge.
 const MOST: usize = 100;
-const LONGEST: usize = 300;
+/// No name of a host is longer than 253, with a port.
+const LONGEST: usize = 260;
 
 #[derive(Default)]
 struct Reader {
@@ -118,9 +119,7 @@ impl Reader {
             }
         };
         let wrong = |text: &String| {
-            text.is_empty()
-                || text.len() > LONGEST
-                || text.chars().any(|c| c.is_control() || c.is_whitespace())
+            text.is_empty() || text.len() > LONGEST || !is_plain(text) || text.contains(char::is_whitespace)
         };
         if let Some(text) = list.iter().find(|text| wrong(text)) {
             self.problem("wants-value", format!("metadata.{KEY}.{key}: `{}` can't be one", shown(text)));

@@ -44,6 +44,7 @@ fn what_is_wrong_is_said_and_nothing_taken() {
         (json!({"hosts": ["a b"]}), "wants-value", "`a b`"),
         (json!({"hosts": [""]}), "wants-value", "``"),
         (json!({"hosts": ["\u{1b}[2J"]}), "wants-value", "\\u{1b}"),
+        (json!({"hosts": ["a\u{202e}b.example"]}), "wants-value", "\\u{202e}"),
         (json!({"env": ["A-B"]}), "wants-env", "`A-B`"),
         (json!({"env": ["LD_PRELOAD=x"]}), "wants-env", "LD_PRELOAD=x"),
         (json!({"time": "soon"}), "wants-limit", "must be a number"),

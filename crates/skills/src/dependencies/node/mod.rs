@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::metadata::Metadata;
 use super::origin::{Origin, Remarks};
 use super::system::System;
-use super::text::{Files, directory, join, resolve};
+use super::text::{Files, directory, join, resolve, shown};
 use package_json::PackageJson;
 
 /// What the Node scripts need.
@@ -286,7 +286,11 @@ fn package_of(specifier: &str, origin: &impl Fn() -> Origin, remarks: &mut Remar
             &rest[..at]
         }
         Some(("bun" | "deno", _)) => {
-            remarks.note(format!("{}: `{specifier}` exists only in another runtime than Node", origin()));
+            remarks.note(format!(
+                "{}: `{}` exists only in another runtime than Node",
+                origin(),
+                shown(specifier)
+            ));
             return None;
         }
         Some(_) => {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::super::origin::{Origin, Remarks};
-use super::super::text::{Files, directory, join, shown};
+use super::super::text::{Files, directory, is_plain, join, shown};
 use super::{LockKind, NodeDependency, NodeDependencyKind, NodeDependencySource, NodeLock, NodeScript};
 
 const MOST_DEPENDENCIES: usize = 1_000;
@@ -23,7 +23,7 @@ pub(super) fn read(files: &Files<'_>, path: &str, remarks: &mut Remarks) -> Opti
     let table = match files.text(path).map(|text| serde_json::from_str::<Map<String, Value>>(&text)) {
         Ok(Ok(table)) => table,
         Ok(Err(error)) => {
-            remarks.note(format!("{path}: not a JSON object: {error}"));
+            remarks.note(format!("{path}: not a JSON object: {}", shown(&error.to_string())));
             return None;
         }
         Err(why) => {
@@ -70,7 +70,7 @@ pub(super) fn read(files: &Files<'_>, path: &str, remarks: &mut Remarks) -> Opti
         .get("engines")
         .and_then(|engines| engines.get("node"))
         .and_then(Value::as_str)
-        .filter(|text| text.len() <= 200 && !text.chars().any(char::is_control))
+        .filter(|text| text.len() <= 100 && is_plain(text))
         .map(str::to_owned);
     for (name, command) in
         table.get("scripts").and_then(Value::as_object).into_iter().flatten().take(MOST_SCRIPTS)

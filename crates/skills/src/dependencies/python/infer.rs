@@ -79,7 +79,7 @@ pub(super) fn infer(reached: &[Reached], remarks: &mut Remarks) -> Inferred {
                     continue;
                 };
                 let from = RequirementSource::Inferred {
-                    module: import.module.clone(),
+                    module: shown(&import.module),
                     file: path.clone(),
                     line: import.line,
                     known,

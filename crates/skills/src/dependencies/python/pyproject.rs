@@ -1,7 +1,7 @@
 //! `pyproject.toml`: the dependencies of `[project]`, or those of Poetry where they are simple.
 
 use super::super::origin::{Origin, Remarks};
-use super::super::text::Files;
+use super::super::text::{Files, shown};
 use super::declared::{Declared, add_requirement};
 use super::version::VersionRange;
 use super::{DeclaredIn, RequirementSource};
@@ -11,7 +11,7 @@ pub(super) fn read(files: &Files<'_>, path: &str, remarks: &mut Remarks) -> Opti
     let table: toml::Table = match files.text(path).map(|text| toml::from_str(&text)) {
         Ok(Ok(table)) => table,
         Ok(Err(error)) => {
-            remarks.note(format!("{path}: not TOML: {}", error.message()));
+            remarks.note(format!("{path}: not TOML: {}", shown(error.message())));
             return None;
         }
         Err(why) => {

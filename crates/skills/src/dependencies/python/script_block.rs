@@ -1,7 +1,7 @@
 //! The PEP 723 block of a script: `# /// script`, TOML in comments, `# ///`.
 
 use super::super::origin::{Origin, Remarks};
-use super::super::text::Files;
+use super::super::text::{Files, shown};
 use super::declared::{Declared, add_requirement};
 use super::version::VersionRange;
 use super::{DeclaredIn, RequirementSource};
@@ -25,7 +25,8 @@ pub(super) fn read(files: &Files<'_>, script: &str, remarks: &mut Remarks) -> Op
     let table: toml::Table = match toml::from_str(&block) {
         Ok(table) => table,
         Err(error) => {
-            remarks.note(format!("{script}:{start}: its script block is not TOML: {}", error.message()));
+            remarks
+                .note(format!("{script}:{start}: its script block is not TOML: {}", shown(error.message())));
             return None;
         }
     };
