@@ -19,5 +19,6 @@ pub use dependencies::{
     Refused, Requirement, RequirementSource, VersionError, VersionRange, WantedLimits, Wants, needs,
     satisfies, wants,
 };
+pub use lint::{Finding, LintInput, Rule, Severity, Undeclared, lint, rules, sarif, visible};
 pub use manifest::{Level, Loaded, MANIFEST_NAMES, Manifest, Problem, Unloadable, load, validate};
 pub use tree::{Digest, Entry, Kind, Tree, TreeError, TreeLimits, left_out};
