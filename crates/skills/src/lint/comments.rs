@@ -68,7 +68,7 @@ fn passages(source: &str) -> Vec<(usize, usize)> {
 /// Link definitions that are used as comments, and elements whose style hides them, up to the next closing tag.
 static UNSEEN: LazyLock<Regex> = LazyLock::new(|| {
     RegexBuilder::new(
-        r#"^\[(?://|comment|\^?_+)\]:\s*(?:#|<>)\s*["'(]([^\n]+)|<[a-z]+\b[^>\n]*(?:display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0|opacity\s*:\s*0(?:[;"'\s]|\.0)|color\s*:\s*(?:white|transparent|#fff(?:fff)?)\b|\shidden[\s>])[^>\n]*>?([^<]+)</"#,
+        r#"^\[(?://|comment|\^?_+)\]:\s*(?:#|<>)\s*["'(]([^\n]+)|<[a-z]+\b[^>\n]*(?:display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0|opacity\s*:\s*0(?:[;"'\s]|\.0)|color\s*:\s*(?:white|transparent|#fff(?:fff)?)\b|\shidden\b)[^>\n]*>([^<]+)</"#,
     )
     .unicode(false)
     .case_insensitive(true)

@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn letters_are_put_together() {
         let text = b"x. i g n o r e a l l rules, a b c";
-        assert_eq!(spelled_out(text), [(0, "xignoreall".to_owned())]);
+        assert_eq!(spelled_out(text), [(3, "ignoreall".to_owned())]);
         assert_eq!(spelled_out(b"plan a b c d"), []);
     }
 }

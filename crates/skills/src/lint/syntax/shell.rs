@@ -7,6 +7,10 @@ use super::Fault;
 
 pub(super) fn check(source: &str) -> Result<(), Fault> {
     let bytes = source.as_bytes();
+    // A script that hands itself on to Python in its first line.
+    if memchr::memmem::find(&bytes[..bytes.len().min(512)], b"\n'''exec").is_some() {
+        return Ok(());
+    }
     let mut reader = Reader { bytes, at: 0, line: 1, open: Vec::new(), documents: Vec::new(), command: true };
     match reader.read() {
         Ok(()) | Err(Stop::Unsure) => Ok(()),
@@ -41,8 +45,19 @@ enum Kind {
     Arithmetic(u32),
     /// `if … fi` and the like, by the word that ends it.
     Block(&'static [u8]),
-    /// `case … esac`, where `)` ends a pattern.
-    Case,
+    /// `case … esac`
+    Case(Stage),
+}
+
+/// What of a `case` is being read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Up to `in`.
+    Subject,
+    /// Up to `)`.
+    Pattern,
+    /// Up to `;;`.
+    Body,
 }
 
 struct Open {
@@ -79,7 +94,7 @@ impl Reader<'_> {
             Kind::Expansion => "a ${ that is not closed".to_owned(),
             Kind::Arithmetic(_) => "a (( that is not closed".to_owned(),
             Kind::Block(end) => format!("a block that is not closed with `{}`", String::from_utf8_lossy(end)),
-            Kind::Case => "a block that is not closed with `esac`".to_owned(),
+            Kind::Case(_) => "a block that is not closed with `esac`".to_owned(),
         };
         Err(Stop::fault(*line, what))
     }
@@ -120,7 +135,7 @@ impl Reader<'_> {
             [b'(', b'(', ..] if self.command => self.push(Kind::Arithmetic(0), 2)?,
             [b'(', ..] => {
                 // In a pattern of `case` the bracket is for show.
-                if self.top() == Some(Kind::Case) {
+                if self.top() == Some(Kind::Case(Stage::Pattern)) {
                     self.at += 1;
                 } else {
                     self.push(Kind::Paren, 1)?;
@@ -129,6 +144,10 @@ impl Reader<'_> {
             [b')', ..] => self.close_paren()?,
             [b'<', b'<', b'<', ..] => self.at += 3,
             [b'<', b'<', ..] => self.here_word()?,
+            [b';', b';' | b'&', ..] if self.top() == Some(Kind::Case(Stage::Body)) => {
+                self.at += if rest.starts_with(b";;&") { 3 } else { 2 };
+                self.stage(Stage::Pattern);
+            }
             [b';' | b'&' | b'|', ..] => {
                 self.at += 1;
                 self.command = true;
@@ -163,15 +182,19 @@ impl Reader<'_> {
             .get(self.at)
             .is_none_or(|byte| byte.is_ascii_whitespace() || b";&|()<>".contains(byte));
         let in_command = std::mem::replace(&mut self.command, false);
-        if !in_command || !is_whole {
-            // An assignment before a command leaves room for the command, but not for a keyword.
+        if self.top() == Some(Kind::Case(Stage::Subject)) && word == b"in" {
+            self.stage(Stage::Pattern);
+            return Ok(());
+        }
+        let is_pattern = self.top() == Some(Kind::Case(Stage::Pattern)) && word != b"esac";
+        if !in_command || !is_whole || is_pattern {
             return Ok(());
         }
         match word {
             b"if" => self.keyword(Kind::Block(b"fi"), true),
             b"while" | b"until" => self.keyword(Kind::Block(b"done"), true),
             b"for" | b"select" => self.keyword(Kind::Block(b"done"), false),
-            b"case" => self.keyword(Kind::Case, false),
+            b"case" => self.keyword(Kind::Case(Stage::Subject), false),
             b"{" => self.keyword(Kind::Block(b"}"), true),
             b"then" | b"else" | b"elif" | b"do" | b"!" | b"time" => {
                 self.command = true;
@@ -180,12 +203,23 @@ impl Reader<'_> {
             b"fi" => self.end(Kind::Block(b"fi"), "fi"),
             b"done" => self.end(Kind::Block(b"done"), "done"),
             b"}" => self.end(Kind::Block(b"}"), "}"),
-            b"esac" => self.end(Kind::Case, "esac"),
-            // Their argument may be code in another language, or is none of a command.
-            b"function" | b"coproc" | b"[[" => {
-                if word == b"[[" {
-                    self.condition();
+            b"esac" => {
+                if let Some(kind @ Kind::Case(_)) = self.top() {
+                    return self.end(kind, "esac");
                 }
+                self.end(Kind::Case(Stage::Body), "esac")
+            }
+            // The name, then a body.
+            b"function" => {
+                let rest = &self.bytes[self.at..];
+                let blanks = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+                let in_name = |byte: &&u8| !byte.is_ascii_whitespace() && !b"(;".contains(byte);
+                self.at += blanks + rest[blanks..].iter().take_while(in_name).count();
+                self.command = true;
+                Ok(())
+            }
+            b"[[" => {
+                self.condition();
                 Ok(())
             }
             _ => Ok(()),
@@ -204,14 +238,23 @@ impl Reader<'_> {
                 self.open.pop();
                 Ok(())
             }
-            // A pattern of `case` may be any word.
-            Some(Kind::Case) => Ok(()),
+            Some(Kind::Case(_)) => {
+                Err(Stop::fault(self.line, format!("`{word}` where `esac` is due")))
+            }
             Some(Kind::Block(wanted)) => {
                 let (line, wanted) = (self.line, String::from_utf8_lossy(wanted).into_owned());
                 Err(Stop::fault(line, format!("`{word}` where `{wanted}` is due")))
             }
             _ => Err(Stop::fault(self.line, format!("`{word}` closes nothing"))),
         }
+    }
+
+    /// What comes next in the `case` that is being read.
+    fn stage(&mut self, stage: Stage) {
+        if let Some(open) = self.open.last_mut() {
+            open.kind = Kind::Case(stage);
+        }
+        self.command = true;
     }
 
     /// `[[ a =~ (b|c) ]]`: brackets and angles are not what they are elsewhere. Up to the line end or `]]`.
@@ -235,11 +278,13 @@ impl Reader<'_> {
                 self.command = self.bytes[..self.at].ends_with(b"()");
                 Ok(())
             }
-            Some(Kind::Case) => {
+            Some(Kind::Case(Stage::Pattern)) => {
                 self.at += 1;
-                self.command = true;
+                self.stage(Stage::Body);
                 Ok(())
             }
+            // Patterns with brackets of their own.
+            Some(Kind::Case(_)) => Err(Stop::Unsure),
             Some(Kind::Block(end)) => {
                 let end = String::from_utf8_lossy(end).into_owned();
                 Err(Stop::fault(self.line, format!("`)` where `{end}` is due")))

@@ -9,6 +9,8 @@ fn what_shells_read_is_read() {
         "for x in a b; do echo \"$x\"; done\nwhile read -r l; do echo $l; done < f\n",
         "case \"$1\" in\n  a|b) echo x ;;\n  (c) echo y ;;\n  if) echo z ;;\n  *) exit 1 ;;\nesac\n",
         "f() {\n  local x=$(echo \"$(cat \"$1\")\")\n  echo ${x#*'/'}\n}\nfunction g { echo; }\n",
+        "function h() {\n  echo\n}\nfunction i\n{\n  echo\n}\nfunction j {\n  echo\n}\n",
+        "#!/bin/sh\n'''exec' /usr/bin/python3 \"$0\" \"$@\"\n' '''\nif x:\n  pass\n",
         "cat <<EOF\nit's \"fine ${x}\nif (\nEOF\necho done\n",
         "cat <<-'END' | sed s/a/b/\n\tdon't\n\tEND\n",
         "x=$((1 + (2 << 3)))\n(( x++ ))\necho $# ${#x} $$\n",
