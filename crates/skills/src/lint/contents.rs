@@ -35,7 +35,7 @@ pub(super) fn check(
     let text = Text::decode(&sample.head);
     if let Some(at) = text.source.find('\0') {
         report.add(&BINARY_IN_TEXT, path, Some(text.line(at)), "a NUL byte");
-    } else if !text.exact && matches!(class, Class::Document | Class::Script(_)) {
+    } else if sample.whole && !text.exact && matches!(class, Class::Document | Class::Script(_)) {
         let line = text.source.find('\u{fffd}').map(|at| text.line(at));
         report.add(&BINARY_IN_TEXT, path, line, "bytes that are not UTF-8");
     }

@@ -21,11 +21,7 @@ impl Text {
             [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
             _ => match std::str::from_utf8(bytes) {
                 Ok(text) => (text.to_owned(), true),
-                // A file that is read in part may end inside a character.
-                Err(error) => {
-                    let cut = error.error_len().is_none();
-                    (String::from_utf8_lossy(bytes).into_owned(), cut)
-                }
+                Err(_) => (String::from_utf8_lossy(bytes).into_owned(), false),
             },
         };
         let line_starts = std::iter::once(0)

@@ -3,6 +3,21 @@
 use super::super::rules::*;
 use super::{Pattern, Scope::Any};
 
+/// Words of the paths that `%AGENT%` stands for.
+const AGENT_FILES: &[&str] = &[
+    ".claude",
+    ".cursor",
+    ".codex",
+    ".gemini",
+    ".mcp.json",
+    "claude.md",
+    "agents.md",
+    "gemini.md",
+    "claude_desktop_config",
+    "soul.md",
+    "memory.md",
+];
+
 pub(super) const CHANGES: &[Pattern] = &[
     // What stays, and what is changed for good
     Pattern {
@@ -56,21 +71,17 @@ pub(super) const CHANGES: &[Pattern] = &[
     Pattern {
         rule: AGENT_SETTINGS,
         scope: Any,
-        hints: &[
-            ".claude",
-            ".cursor",
-            ".codex",
-            ".gemini",
-            ".mcp.json",
-            "claude.md",
-            "agents.md",
-            "gemini.md",
-            "claude_desktop_config",
-            "soul.md",
-            "memory.md",
-        ],
-        regex: r#"(?:\b(?:echo|cat|printf|jq|sed|awk|curl|wget)\b[^\n]*>>?\s*|\btee\s+(?:-a\s+)?|\bsed\s+-i[^\n]*\s|\b(?:cp|mv|ln|install)\s[^\n]*\s|(?:open|Path|writeFile|writeFileSync|appendFile|appendFileSync)\([^\n]*)["']?[^\s"'|;&<>]*(?:\.claude/(?:settings(?:\.local)?\.json|CLAUDE\.md|hooks/|agents/|commands/)|\.claude\.json|\bCLAUDE\.md|\bAGENTS\.md|\bGEMINI\.md|\.cursor/(?:rules|mcp\.json)|\.cursorrules|\.codex/(?:config\.toml|AGENTS\.md)|\.gemini/settings\.json|\.mcp\.json|claude_desktop_config\.json|\bSOUL\.md|\bMEMORY\.md)["']?(?:\s*(?:$|[;&|`)<])|[^\n]*(?:["'][wa]\+?["']|write_text|writeFile|appendFile|,))"#,
-        unless: r#"(?:open|Path)\([^\n]*(?:["']r["']|read_text)"#,
+        hints: AGENT_FILES,
+        regex: r#"(?:\b(?:echo|cat|printf|jq|sed|awk|curl|wget)\b[^\n]*>>?\s*|\btee\s+(?:-a\s+)?|\bsed\s+-i[^\n]*\s|\b(?:cp|mv|ln|install)\s[^\n]*\s)["']?[^\s"'|;&<>]*%AGENT%["']?\s*(?:$|[;&|`)<])"#,
+        unless: "",
+        what: "writes an agent's settings or memory",
+    },
+    Pattern {
+        rule: AGENT_SETTINGS,
+        scope: Any,
+        hints: AGENT_FILES,
+        regex: r#"(?:open|Path)\([^\n]*%AGENT%[^\n]*(?:["'][wa]\+?["']|write_text)|(?:writeFile|appendFile)(?:Sync)?\([^\n]*%AGENT%"#,
+        unless: "",
         what: "writes an agent's settings or memory",
     },
     Pattern {

@@ -22,7 +22,7 @@ pub(super) struct Pattern {
     pub(super) scope: Scope,
     /// Words of which the text must have one, in any case.
     hints: &'static [&'static str],
-    /// ASCII, in any case, `^` and `$` at line ends. `%FETCH%`, `%SHELL%` and `%END%` are the words of `expand`.
+    /// ASCII, in any case, `^` and `$` at line ends. `%FETCH%` and the like are the words of `expand`.
     regex: &'static str,
     /// Of the matched passage: if this matches, it is none.
     unless: &'static str,
@@ -147,8 +147,12 @@ impl Pattern {
     }
 }
 
+/// Files that tell an agent what it may do, what it starts and what it remembers.
+const AGENT: &str = r"(?:\.claude/(?:settings(?:\.local)?\.json|CLAUDE\.md|hooks/|agents/|commands/)|\.claude\.json|\bCLAUDE\.md|\bAGENTS\.md|\bGEMINI\.md|\.cursor/(?:rules|mcp\.json)|\.cursorrules|\.codex/(?:config\.toml|AGENTS\.md)|\.gemini/settings\.json|\.mcp\.json|claude_desktop_config\.json|\bSOUL\.md|\bMEMORY\.md)";
+
 fn expand(text: &str) -> String {
-    text.replace("%FETCH%", r"\b(?:curl|wget|aria2c)\b")
+    text.replace("%AGENT%", AGENT)
+        .replace("%FETCH%", r"\b(?:curl|wget|aria2c)\b")
         .replace(
             "%SHELL%",
             r"(?:sudo\s+(?:-\S+\s+)*)?(?:/(?:usr/)?(?:local/)?bin/)?(?:env\s+)?(?:ba|z|da|k|fi)?sh",

@@ -238,9 +238,7 @@ impl Reader<'_> {
                 self.open.pop();
                 Ok(())
             }
-            Some(Kind::Case(_)) => {
-                Err(Stop::fault(self.line, format!("`{word}` where `esac` is due")))
-            }
+            Some(Kind::Case(_)) => Err(Stop::fault(self.line, format!("`{word}` where `esac` is due"))),
             Some(Kind::Block(wanted)) => {
                 let (line, wanted) = (self.line, String::from_utf8_lossy(wanted).into_owned());
                 Err(Stop::fault(line, format!("`{word}` where `{wanted}` is due")))
