@@ -481,7 +481,9 @@ fn zip_record() -> Vec<u8> {
 }
 
 /// Rule, path, bytes that are found, path and bytes that are not.
-fn files() -> Vec<(&'static str, &'static str, Vec<u8>, &'static str, Vec<u8>)> {
+type Row = (&'static str, &'static str, Vec<u8>, &'static str, Vec<u8>);
+
+fn files() -> Vec<Row> {
     let locked = b"PK\x03\x04\x14\0\x01\0\x08\0aaaaaaaaaaaaaaaaaaaaaaaa".to_vec();
     let open = b"PK\x03\x04\x14\0\0\0\x08\0aaaaaaaaaaaaaaaaaaaaaaaa".to_vec();
     vec![

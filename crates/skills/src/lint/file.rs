@@ -8,7 +8,7 @@ use crate::tree::{Tree, TreeError};
 pub(super) const HEAD: u64 = 1 << 20;
 const TAIL: u64 = 70 << 10;
 /// Of all files together.
-const ALL: u64 = 48 << 20;
+const ALL: u64 = 24 << 20;
 
 /// What is left to read, and what was learned on the way.
 pub(super) struct Budget {

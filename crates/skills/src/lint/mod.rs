@@ -62,7 +62,7 @@ pub fn lint(input: &LintInput<'_>) -> Vec<Finding> {
         .unwrap_or("SKILL.md");
 
     let mut budget = Budget::default();
-    for entry in entries {
+    for entry in in_reading_order(entries, manifest) {
         check_entry(&mut report, input.tree, entry, manifest, &mut budget);
     }
     if budget.left_out > 0 {
@@ -86,6 +86,16 @@ pub fn lint(input: &LintInput<'_>) -> Vec<Finding> {
         );
     }
     report.finish()
+}
+
+/// The manifest, then small files before large ones: ballast can't use the budget up.
+fn in_reading_order<'a>(entries: &'a [Entry], manifest: &str) -> Vec<&'a Entry> {
+    let mut ordered: Vec<&Entry> = entries.iter().collect();
+    ordered.sort_by_key(|entry| match entry.kind {
+        Kind::File { size, .. } => (entry.path != manifest, size),
+        _ => (false, 0),
+    });
+    ordered
 }
 
 fn check_entry(report: &mut Report, tree: &Tree, entry: &Entry, manifest: &str, budget: &mut Budget) {

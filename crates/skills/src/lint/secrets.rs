@@ -96,7 +96,7 @@ fn is_placeholder(value: &str) -> bool {
 
 /// Digits and letters mixed, as no word and no path has them.
 fn looks_random(value: &str) -> bool {
-    let has = |kind: fn(&u8) -> bool| value.as_bytes().iter().any(|byte| kind(byte));
+    let has = |kind: fn(&u8) -> bool| value.as_bytes().iter().any(kind);
     let kinds = [has(u8::is_ascii_lowercase), has(u8::is_ascii_uppercase), has(u8::is_ascii_digit)];
     let separators = value.bytes().filter(|byte| matches!(byte, b'.' | b'-' | b'_' | b'/')).count();
     let is_hexadecimal = value.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -140,6 +140,10 @@ impl Folded {
     }
 
     fn push(&mut self, character: char) {
+        if character.is_ascii() {
+            self.bytes.push(character.to_ascii_lowercase() as u8);
+            return;
+        }
         let mut buffer = [0; 4];
         for lower in character.to_lowercase() {
             self.bytes.extend_from_slice(lower.encode_utf8(&mut buffer).as_bytes());

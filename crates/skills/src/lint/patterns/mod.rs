@@ -73,6 +73,8 @@ pub(super) static SECRETS: LazyLock<Set> = LazyLock::new(|| Set::new(&[secrets::
 
 /// A pattern is reported this many times in one file.
 const HITS: usize = 10;
+/// And so many of its matches are looked at: each may cost a pass over the text.
+const LOOKED_AT: usize = 500;
 
 impl Set {
     fn new(groups: &[&'static [Pattern]]) -> Self {
@@ -108,6 +110,7 @@ impl Set {
                 compiled
                     .regex
                     .find_iter(text)
+                    .take(LOOKED_AT)
                     .filter(|hit| is_one(hit.as_bytes()))
                     .take(HITS)
                     .map(|hit| Hit { pattern, start: hit.start(), end: hit.end() }),
