@@ -4,7 +4,6 @@ use super::finding::excerpt;
 use super::report::Report;
 use super::rules::REFERENCE_OUT;
 use super::text::Text;
-use crate::tree::stays_inside;
 
 /// So many links of a file.
 const MOST: usize = 5_000;
@@ -43,7 +42,21 @@ fn leads_out(path: &str, target: &str) -> bool {
         return false;
     }
     let decoded = file.replace("%2e", ".").replace("%2E", ".").replace("%2f", "/").replace("%2F", "/");
-    decoded.starts_with('~') || !stays_inside(path, &decoded)
+    decoded.starts_with(['~', '/', '\\']) || climbs_out(path, &decoded)
+}
+
+/// By its text, as a reader of the page resolves it: unlike a link of the tree, a name may be stepped back from.
+fn climbs_out(path: &str, target: &str) -> bool {
+    let mut depth = path.split('/').count() - 1;
+    for part in target.split(['/', '\\']) {
+        match part {
+            "" | "." => {}
+            ".." if depth == 0 => return true,
+            ".." => depth -= 1,
+            _ => depth += 1,
+        }
+    }
+    false
 }
 
 /// Of a target with a scheme, whether it is a file of this machine.
