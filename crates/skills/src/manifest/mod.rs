@@ -3,6 +3,11 @@
 //! Two levels. *Strict* is the verdict of the public reference validator. *Lenient* is what clients do: warn and load,
 //! repair what people commonly get wrong, skip only what has no description or can't be read at all.
 
+mod characters;
+mod frontmatter;
+mod strict;
+mod yaml;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -46,6 +51,16 @@ pub struct Problem {
     pub line: Option<u32>,
 }
 
+impl Problem {
+    fn error(code: &'static str, message: String, line: Option<u32>) -> Self {
+        Self { code, level: Level::Error, message, line }
+    }
+
+    fn warning(code: &'static str, message: String, line: Option<u32>) -> Self {
+        Self { code, level: Level::Warning, message, line }
+    }
+}
+
 /// A manifest that could be read, and what had to be overlooked or repaired.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Loaded {
@@ -71,6 +86,5 @@ pub fn load(bytes: &[u8], directory: &str) -> Result<Loaded, Unloadable> {
 
 /// The verdict of the reference validator: nothing means valid.
 pub fn validate(bytes: &[u8], directory: &str) -> Vec<Problem> {
-    let _ = (bytes, directory);
-    Vec::new()
+    strict::validate(bytes, directory)
 }

@@ -1,0 +1,2 @@
+pub(super) const DEPTH: usize = 100;
+pub(super) const NODES: usize = 20_000;
