@@ -20,5 +20,8 @@ pub use dependencies::{
     satisfies, wants,
 };
 pub use lint::{Finding, LintInput, Rule, Severity, Undeclared, lint, rules, sarif, visible};
-pub use manifest::{Level, Loaded, MANIFEST_NAMES, Manifest, Problem, Unloadable, load, validate};
+pub use manifest::{
+    Level, Loaded, MANIFEST_BYTES, MANIFEST_NAMES, Manifest, ManifestError, Problem, PromptEntry, Unloadable,
+    load, manifest_of, prompt_block, properties, read_manifest, validate,
+};
 pub use tree::{Digest, Entry, Kind, Tree, TreeError, TreeLimits, left_out};

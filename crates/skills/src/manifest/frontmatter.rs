@@ -106,9 +106,9 @@ fn skip_to_frontmatter(text: &str, warnings: &mut Vec<Problem>) -> Result<usize,
             rest = after;
         } else if rest.starts_with([' ', '\t', '\n']) {
             let after = rest.trim_start_matches([' ', '\t', '\n']);
-            if rest[..rest.len() - after.len()].contains('\n') && line == 1 && rest.len() == text.len() {
-                let message = "blank lines stand before the frontmatter; they were overlooked".to_owned();
-                warnings.push(Problem::warning("leading-blank-line", message, Some(line)));
+            if rest.len() == text.len() {
+                let message = "white space stands before the frontmatter; it was overlooked".to_owned();
+                warnings.push(Problem::warning("leading-blank", message, Some(line)));
             }
             rest = after;
         } else {

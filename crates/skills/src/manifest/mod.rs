@@ -4,9 +4,20 @@
 //! repair what people commonly get wrong, skip only what has no description or can't be read at all.
 
 mod characters;
+mod find;
 mod frontmatter;
+mod lenient;
+mod prompt;
+mod properties;
+mod repair;
 mod strict;
+mod tools;
 mod yaml;
+
+pub use find::{ManifestError, manifest_of, read_manifest};
+pub use frontmatter::MANIFEST_BYTES;
+pub use prompt::{PromptEntry, prompt_block};
+pub use properties::properties;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -24,8 +35,12 @@ pub struct Manifest {
     pub compatibility: Option<String>,
     /// One entry a tool, whichever way they were written.
     pub allowed_tools: Vec<String>,
+    /// The same as it was written: a text or a list.
+    #[serde(skip)]
+    pub allowed_tools_written: Option<Value>,
+    /// Every scalar is text, as everywhere here: `version: 1.10` is `"1.10"`.
     pub metadata: Map<String, Value>,
-    /// Keys that the specification does not know, kept.
+    /// Keys that the specification does not know, and fields of it that have the wrong form, kept.
     pub extra: Map<String, Value>,
     /// What follows the frontmatter.
     #[serde(skip)]
@@ -75,13 +90,7 @@ pub struct Unloadable(pub Problem);
 
 /// Read a manifest as clients do.
 pub fn load(bytes: &[u8], directory: &str) -> Result<Loaded, Unloadable> {
-    let _ = (bytes, directory);
-    Err(Unloadable(Problem {
-        code: "missing",
-        level: Level::Error,
-        message: "not there yet".into(),
-        line: None,
-    }))
+    lenient::load(bytes, directory).map_err(Unloadable)
 }
 
 /// The verdict of the reference validator: nothing means valid.

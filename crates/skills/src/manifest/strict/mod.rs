@@ -10,9 +10,11 @@ mod rules;
 mod scalars;
 mod tokens;
 
-use super::Problem;
+use std::rc::Rc;
+
 use super::frontmatter::{cut_strictly, text};
-pub(super) use rules::name_problems;
+use super::{Problem, yaml};
+pub(super) use rules::{COMPATIBILITY_CHARACTERS, DESCRIPTION_CHARACTERS, FIELDS, name_problems, too_long};
 
 /// Nothing means valid.
 pub(super) fn validate(bytes: &[u8], directory: &str) -> Vec<Problem> {
@@ -28,6 +30,35 @@ pub(super) fn validate(bytes: &[u8], directory: &str) -> Vec<Problem> {
         Ok(fields) => rules::judge(&fields, directory),
         Err(fault) => vec![Problem::error(fault.code, fault.message, Some(fault.line + cut.first_line))],
     }
+}
+
+/// A document with the values that the reference would read, if it would read it at all. `first_line` is that of the
+/// frontmatter in its file.
+pub(super) fn read(yaml: &str, first_line: u32) -> Option<Option<Rc<yaml::Node>>> {
+    let document = nodes::document(yaml).ok()?;
+    if let Some(document) = &document {
+        rules::check(document).ok()?;
+    }
+    Some(document.map(|node| Rc::new(convert(node, first_line))))
+}
+
+fn convert(node: nodes::Node, first_line: u32) -> yaml::Node {
+    let line = node.line.saturating_add(first_line);
+    let content = match node.content {
+        nodes::Content::Text { text, .. } => yaml::Content::Text(text),
+        nodes::Content::Sequence(entries) => yaml::Content::Sequence(
+            entries.into_iter().map(|entry| Rc::new(convert(entry, first_line))).collect(),
+        ),
+        nodes::Content::Mapping(entries) => {
+            let entry = |(key, value): (nodes::Node, nodes::Node)| {
+                let line = key.line.saturating_add(first_line);
+                let nodes::Content::Text { text, .. } = key.content else { return None };
+                Some((yaml::Key { text, line }, Rc::new(convert(value, first_line))))
+            };
+            yaml::Content::Mapping(entries.into_iter().filter_map(entry).collect())
+        }
+    };
+    yaml::Node { content, line }
 }
 
 /// Why a frontmatter is not the YAML that the reference takes.

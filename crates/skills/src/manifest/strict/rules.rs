@@ -28,7 +28,7 @@ pub(super) fn fields(document: Option<Node>) -> Result<Vec<Field>, Fault> {
         let message = "the frontmatter must have keys and values: `name: …`, `description: …`";
         return Err(Fault::new("frontmatter-not-a-mapping", message, line));
     };
-    check_mapping(&entries, Place::Document)?;
+    check_mapping(&entries)?;
     let entries = entries.into_iter().filter(|(key, _)| !is_merge(key));
     Ok(entries
         .filter_map(|(key, value)| {
@@ -140,34 +140,22 @@ fn missing(field: &str) -> Problem {
     Problem::error(code, format!("the field `{field}` is missing"), Some(1))
 }
 
-/// Is a mapping part of the document, or only merged into its top (where the reference drops it unread)?
-#[derive(Clone, Copy, PartialEq)]
-enum Place {
-    Document,
-    Inside,
-    Dropped,
-}
-
-fn check(node: &Node, place: Place) -> Result<(), Fault> {
+/// Is every mapping in it one that the reference takes?
+pub(super) fn check(node: &Node) -> Result<(), Fault> {
     match &node.content {
         Content::Text { .. } => Ok(()),
-        Content::Sequence(entries) => entries.iter().try_for_each(|entry| check(entry, place)),
-        Content::Mapping(entries) => check_mapping(entries, place),
+        Content::Sequence(entries) => entries.iter().try_for_each(check),
+        Content::Mapping(entries) => check_mapping(entries),
     }
 }
 
-fn check_mapping(entries: &[(Node, Node)], place: Place) -> Result<(), Fault> {
+fn check_mapping(entries: &[(Node, Node)]) -> Result<(), Fault> {
     let mut keys = HashSet::new();
     let mut merged = false;
     let mut indentation = None;
     for (key, value) in entries {
         let merge = is_merge(key);
-        let inside = match place {
-            Place::Document if merge => Place::Dropped,
-            Place::Dropped => Place::Dropped,
-            _ => Place::Inside,
-        };
-        check(value, inside)?;
+        check(value)?;
         if merge {
             let mappings = match &value.content {
                 Content::Mapping(_) => true,

@@ -290,9 +290,7 @@ impl Tokens {
                 self.key_allowed = true;
                 return Some(line);
             }
-            if self.reader.line_break().is_none() {
-                return None;
-            }
+            self.reader.line_break()?;
             self.key_allowed = true;
             if self.reader.peek(0) == '\n' {
                 let line = self.reader.line;
