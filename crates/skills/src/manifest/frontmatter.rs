@@ -12,6 +12,8 @@ pub const MANIFEST_BYTES: usize = 4 << 20;
 /// The most that its frontmatter may have.
 pub(super) const FRONTMATTER_BYTES: usize = 256 << 10;
 
+const WHITE_SPACE: [char; 3] = [' ', '\t', '\n'];
+
 /// A frontmatter, in which every line ends with `\n`, and what follows it.
 #[derive(Debug)]
 pub(super) struct Cut<'a> {
@@ -77,45 +79,36 @@ pub(super) fn line_of(bytes: &[u8], at: usize) -> u32 {
     u32::try_from(before.iter().filter(|&&byte| byte == b'\n').count()).unwrap_or(u32::MAX).saturating_add(1)
 }
 
-/// Past a byte order mark, blank lines and HTML comments, to the offset of the first `---`.
+/// Past a byte order mark, white space and HTML comments, to the offset of the first `---`. One pass, one warning of a kind.
 fn skip_to_frontmatter(text: &str, warnings: &mut Vec<Problem>) -> Result<usize, Problem> {
     let mut rest = text;
-    let here = |rest: &str| line_of(text.as_bytes(), text.len() - rest.len());
-    loop {
-        let line = here(rest);
-        if rest.starts_with("---") {
-            return Ok(text.len() - rest.len());
-        }
-        if let Some(after) = rest.strip_prefix('\u{feff}') {
-            warnings.push(Problem::warning(
-                "byte-order-mark",
-                "the file starts with a byte order mark; it was overlooked".into(),
-                Some(line),
-            ));
-            rest = after;
+    let mut line = 1;
+    while !rest.starts_with("---") {
+        let (after, code, what) = if let Some(after) = rest.strip_prefix('\u{feff}') {
+            (after, "byte-order-mark", "a byte order mark")
         } else if let Some(comment) = rest.strip_prefix("<!--") {
             let Some((_, after)) = comment.split_once("-->") else {
                 let message = "an HTML comment before the frontmatter does not end".to_owned();
                 return Err(Problem::error("frontmatter-missing", message, Some(line)));
             };
-            warnings.push(Problem::warning(
-                "html-comment-first",
-                "an HTML comment stands before the frontmatter; it was overlooked".into(),
-                Some(line),
-            ));
-            rest = after;
-        } else if rest.starts_with([' ', '\t', '\n']) {
-            let after = rest.trim_start_matches([' ', '\t', '\n']);
-            if rest.len() == text.len() {
-                let message = "white space stands before the frontmatter; it was overlooked".to_owned();
-                warnings.push(Problem::warning("leading-blank", message, Some(line)));
-            }
-            rest = after;
+            (after, "html-comment-first", "an HTML comment")
+        } else if rest.starts_with(WHITE_SPACE) {
+            (rest.trim_start_matches(WHITE_SPACE), "leading-blank", "white space")
         } else {
             let message = "there is no frontmatter: a line `---` as the first line".to_owned();
             return Err(Problem::error("frontmatter-missing", message, Some(line)));
+        };
+        // The line end behind a comment is not worth a word.
+        if (code != "leading-blank" || rest.len() == text.len())
+            && !warnings.iter().any(|warning| warning.code == code)
+        {
+            let message = format!("{what} stands before the frontmatter; it was overlooked");
+            warnings.push(Problem::warning(code, message, Some(line)));
         }
+        line += line_of(rest.as_bytes(), rest.len() - after.len()) - 1;
+        rest = after;
     }
+    Ok(text.len() - rest.len())
 }
 
 /// Up to and after the first line that has `---` and nothing else.

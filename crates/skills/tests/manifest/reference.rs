@@ -1,5 +1,6 @@
 //! The public reference validator, run beside ours.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -59,7 +60,8 @@ pub(crate) fn judge(python: &Path, manifests: &[(String, Vec<u8>)]) -> Vec<Verdi
     verdicts
 }
 
-pub(crate) fn characters(python: &Path) -> serde_json::Value {
+/// What is wrong with each character that its Unicode knows, as a name.
+pub(crate) fn characters(python: &Path) -> BTreeMap<u32, Vec<String>> {
     serde_json::from_str(&run(python, &["characters"], String::new())).unwrap()
 }
 

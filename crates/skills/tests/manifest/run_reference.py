@@ -12,6 +12,7 @@ import warnings
 from pathlib import Path
 
 from skills_ref import SkillError, read_properties, to_prompt, validate
+from skills_ref.validator import _validate_name
 
 
 def judge(skill: Path) -> dict:
@@ -29,15 +30,13 @@ def judge(skill: Path) -> dict:
 
 
 def characters() -> dict:
-    """Facts of every character that this Python's Unicode knows."""
-    known = [chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) not in ("Cn", "Cs")]
-    return {
-        "known": [ord(character) for character in known],
-        "alphanumeric": [ord(character) for character in known if character.isalnum()],
-        "changed_by_nfkc": {ord(c): unicodedata.normalize("NFKC", c) for c in known if unicodedata.normalize("NFKC", c) != c},
-        "changed_by_lower": {ord(c): c.lower() for c in known if c.lower() != c},
-        "space": [ord(character) for character in known if character.isspace()],
-    }
+    """What is wrong with each character that this Python's Unicode knows, as the name of a skill and its directory."""
+    wrong = {}
+    for code in range(1, 0x110000):
+        name = chr(code)
+        if unicodedata.category(name) not in ("Cn", "Cs") and name not in "/.":
+            wrong[code] = _validate_name(name, Path(name))
+    return wrong
 
 
 def answer(value: dict) -> None:
