@@ -12,7 +12,7 @@ const SKILLS: usize = 10_000;
 
 fn main() {
     let mut random = generator::Random::new(1);
-    let ordinary: Vec<_> = (0..SKILLS).map(|number| generator::ordinary(&mut random, number)).collect();
+    let ordinary: Vec<_> = (0..SKILLS).map(|number| ordinary(&mut random, number)).collect();
     let every_kind: Vec<_> = (0..SKILLS).map(|_| generator::manifest(&mut random)).collect();
     for (what, manifests) in [("ordinary", ordinary), ("of every kind, broken ones too", every_kind)] {
         let start = Instant::now();
@@ -25,4 +25,21 @@ fn main() {
             "{SKILLS} skills {what}: validated in {validated:?} ({valid} valid), and loaded in {all:?} ({loaded})"
         );
     }
+}
+
+/// A skill as most people write them, all different, for measuring.
+fn ordinary(random: &mut generator::Random, number: usize) -> (String, Vec<u8>) {
+    let name = format!("skill-{number}");
+    let mut text = format!(
+        "---\nname: {name}\ndescription: Does thing {number}, and is used when the user asks for it.\n"
+    );
+    text += "license: MIT\ncompatibility: needs python 3.11 and git\nallowed-tools: Bash(git:*) Read\n";
+    text += &format!(
+        "metadata:\n  author: someone\n  version: \"1.{}\"\n---\n\n# Skill {number}\n\n",
+        random.below(99)
+    );
+    for _ in 0..20 + random.below(40) {
+        text += "- Do this, and then that, with `scripts/run.py`; see references/guide.md for more.\n";
+    }
+    (name, text.into_bytes())
 }

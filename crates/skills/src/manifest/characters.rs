@@ -6,6 +6,8 @@ use icu_normalizer::ComposingNormalizerBorrowed;
 use icu_properties::props::GeneralCategory;
 use icu_properties::{CodePointMapData, props::GeneralCategoryGroup};
 
+const SHOWN_CHARACTERS: usize = 80;
+
 /// Without white space around it.
 pub(super) fn strip(text: &str) -> &str {
     text.trim_matches(is_space)
@@ -25,6 +27,15 @@ pub(super) fn is_alphanumeric(character: char) -> bool {
     }
     let category = CodePointMapData::<GeneralCategory>::new().get(character);
     GeneralCategoryGroup::Letter.contains(category) || GeneralCategoryGroup::Number.contains(category)
+}
+
+/// Text of a manifest for a message: in quotes, not too long, and nothing in it that a terminal would act on.
+pub(super) fn quoted(text: &str) -> String {
+    let mut start: String = text.chars().take(SHOWN_CHARACTERS).collect();
+    if start.len() < text.len() {
+        start.push('…');
+    }
+    format!("{start:?}")
 }
 
 /// The four separators of ASCII are white space there, which the Unicode property does not say.

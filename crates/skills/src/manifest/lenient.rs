@@ -1,9 +1,10 @@
 //! A manifest as clients read it: warn and load. Only what has no description, or can't be read even after repairs, is
 //! refused.
 
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use super::characters::strip;
+use super::characters::{quoted, strip};
 use super::frontmatter::{Cut, cut_leniently, line_of, text};
 use super::repair::repair;
 use super::strict::{self, COMPATIBILITY_CHARACTERS, DESCRIPTION_CHARACTERS, name_problems, too_long};
@@ -80,9 +81,10 @@ fn manifest(
     for field in strict::FIELDS {
         extra.remove(field);
     }
+    let lines: HashMap<_, _> = entries.iter().map(|(key, _)| (key.text.as_str(), key.line)).collect();
     for key in extra.keys() {
-        let line = fields.find(key).map(|(key, _)| key.line);
-        let message = format!("`{key}` is not a field of the specification; it was kept");
+        let line = lines.get(key.as_str()).copied();
+        let message = format!("{} is not a field of the specification; it was kept", quoted(key));
         fields.warnings.push(Problem::warning("unknown-field", message, line));
     }
     let mut not_text = |field: &'static str, code, fields: &mut Fields<'_>| {
@@ -140,10 +142,10 @@ impl<'a> Fields<'a> {
     }
 
     fn warn_of_duplicates(&mut self) {
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         for (key, _) in self.entries {
             if !seen.insert(key.text.as_str()) {
-                let message = format!("the key `{}` is there twice; the last one counts", key.text);
+                let message = format!("the key {} is there twice; the last one counts", quoted(&key.text));
                 self.warnings.push(Problem::warning("yaml-duplicate-key", message, Some(key.line)));
             }
         }
@@ -181,8 +183,10 @@ impl<'a> Fields<'a> {
                 name.to_owned()
             }
             None => {
-                let message =
-                    format!("there is no `name` that is text; the directory's was taken, {directory:?}");
+                let message = format!(
+                    "there is no `name` that is text; the directory's was taken, {}",
+                    quoted(directory)
+                );
                 self.warnings.push(Problem::warning("name-missing", message, line));
                 directory.to_owned()
             }

@@ -208,6 +208,6 @@ impl<'a, Line: Fn(usize) -> u32> Builder<'a, Line> {
         let line = (self.line)(error.marker().line().saturating_sub(1));
         // The parser has a limit of its own, which it meets before it hands over the first event of a deep line.
         let code = if error.info().contains("recursion limit") { "yaml-too-deep" } else { "yaml-invalid" };
-        Fault { code, message: error.info().to_owned(), line }
+        Fault { code, message: error.info().escape_debug().to_string(), line }
     }
 }

@@ -8,6 +8,7 @@ mod nodes;
 mod reader;
 mod rules;
 mod scalars;
+mod token;
 mod tokens;
 
 use std::rc::Rc;

@@ -1,7 +1,8 @@
 //! Tokens as a tree. The order in which tokens are looked at is that of the reference: with each look, comments move.
 
 use super::Fault;
-use super::tokens::{Kind, Token, Tokens};
+use super::token::{Kind, Token};
+use super::tokens::Tokens;
 use crate::manifest::yaml::{DEPTH, NODES};
 
 #[derive(Debug)]

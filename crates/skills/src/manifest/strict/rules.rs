@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::Fault;
 use super::nodes::{Content, Node};
-use crate::manifest::characters::{is_alphanumeric, nfkc, strip};
+use crate::manifest::characters::{is_alphanumeric, nfkc, quoted, strip};
 use crate::manifest::{Level, Problem};
 
 pub(in crate::manifest) const NAME_CHARACTERS: usize = 64;
@@ -44,7 +44,8 @@ pub(super) fn fields(document: Option<Node>) -> Result<Vec<Field>, Fault> {
 pub(super) fn judge(fields: &[Field], directory: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
     for field in fields.iter().filter(|field| !FIELDS.contains(&field.key.as_str())) {
-        let message = format!("`{}` is not a field of the specification ({})", field.key, FIELDS.join(", "));
+        let message =
+            format!("{} is not a field of the specification ({})", quoted(&field.key), FIELDS.join(", "));
         problems.push(Problem::error("unknown-field", message, Some(field.line)));
     }
     match fields.iter().find(|field| field.key == "name") {
@@ -95,27 +96,28 @@ pub(in crate::manifest) fn name_problems(
     let name = nfkc(strip(name));
     let mut problems = Vec::new();
     let mut problem = |code, message| problems.push(Problem { code, level, message, line });
+    let shown = quoted(&name);
     let length = name.chars().count();
     if length > NAME_CHARACTERS {
         problem("name-too-long", format!("the name has {length} characters; the most is {NAME_CHARACTERS}"));
     }
     if *name != name.to_lowercase() {
-        problem("name-not-lower-case", format!("the name {name:?} is not in lower case"));
+        problem("name-not-lower-case", format!("the name {shown} is not in lower case"));
     }
     if name.starts_with('-') || name.ends_with('-') {
-        problem("name-hyphen-at-end", format!("the name {name:?} starts or ends with a hyphen"));
+        problem("name-hyphen-at-end", format!("the name {shown} starts or ends with a hyphen"));
     }
     if name.contains("--") {
-        problem("name-double-hyphen", format!("the name {name:?} has two hyphens in a row"));
+        problem("name-double-hyphen", format!("the name {shown} has two hyphens in a row"));
     }
     if !name.chars().all(|character| character == '-' || is_alphanumeric(character)) {
-        let message = format!("the name {name:?} has characters other than letters, digits and hyphens");
+        let message = format!("the name {shown} has characters other than letters, digits and hyphens");
         problem("name-characters", message);
     }
     if nfkc(directory) != name {
         problem(
             "name-not-directory",
-            format!("the name {name:?} is not that of the directory, {directory:?}"),
+            format!("the name {shown} is not that of the directory, {}", quoted(directory)),
         );
     }
     problems
@@ -178,7 +180,7 @@ fn check_mapping(entries: &[(Node, Node)]) -> Result<(), Fault> {
                 if !keys.insert(text.as_str()) {
                     return Err(Fault::new(
                         "yaml-duplicate-key",
-                        &format!("the key `{text}` is there twice"),
+                        &format!("the key {} is there twice", quoted(text)),
                         key.line,
                     ));
                 }

@@ -2,7 +2,8 @@
 
 use super::Fault;
 use super::reader::{ends_word, is_break};
-use super::tokens::{Comments, Kind, Token, Tokens};
+use super::token::{Comments, Kind, Token};
+use super::tokens::Tokens;
 
 /// White space between two words of a plain scalar, as it will stand in the text.
 enum Gap {
