@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use icu_normalizer::ComposingNormalizerBorrowed;
 use icu_properties::props::GeneralCategory;
 use icu_properties::{CodePointMapData, props::GeneralCategoryGroup};
+use unicode_normalization::UnicodeNormalization;
 
 const SHOWN_CHARACTERS: usize = 80;
 
@@ -17,7 +17,7 @@ pub(super) fn nfkc(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
     }
-    ComposingNormalizerBorrowed::new_nfkc().normalize(text)
+    Cow::Owned(text.nfkc().collect())
 }
 
 /// A letter or a number by its general category.
