@@ -18,7 +18,8 @@ fuzz_target!(|bytes: &[u8]| {
         let manifest = &loaded.manifest;
         assert!(!manifest.description.trim().is_empty());
         properties(manifest);
-        let entry = PromptEntry { name: &manifest.name, description: &manifest.description, location: "/skills/pdf" };
+        let entry =
+            PromptEntry { name: &manifest.name, description: &manifest.description, location: "/skills/pdf" };
         let block = prompt_block(&[entry]);
         assert_eq!(block.matches('<').count(), 10);
     }
