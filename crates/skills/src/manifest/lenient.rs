@@ -115,14 +115,19 @@ fn manifest(
             }
         }
     }
-    let tools = fields.find("allowed-tools").map(|(_, node)| node);
+    let mut tools = Vec::new();
+    if let Some((_, node)) = fields.find("allowed-tools") {
+        tools = allowed_tools(node, fields.warnings);
+        if tools.is_empty() || node.text() != Some(&tools.join(" ")) {
+            extra.insert("allowed-tools".to_owned(), node.to_json());
+        }
+    }
     Ok(Manifest {
         name,
         description,
         license,
         compatibility,
-        allowed_tools: tools.map(|node| allowed_tools(node, fields.warnings)).unwrap_or_default(),
-        allowed_tools_written: tools.map(Node::to_json),
+        allowed_tools: tools,
         metadata,
         extra,
         body: cut.body.to_owned(),

@@ -35,12 +35,10 @@ pub struct Manifest {
     pub compatibility: Option<String>,
     /// One entry a tool, whichever way they were written.
     pub allowed_tools: Vec<String>,
-    /// The same as it was written: a text or a list.
-    #[serde(skip)]
-    pub allowed_tools_written: Option<Value>,
     /// Every scalar is text, as everywhere here: `version: 1.10` is `"1.10"`.
     pub metadata: Map<String, Value>,
-    /// Keys that the specification does not know, and fields of it that have the wrong form, kept.
+    /// Keys that the specification does not know; and fields of it, as they were written, that do not have its form (a
+    /// list as `license`, commas in `allowed-tools`).
     pub extra: Map<String, Value>,
     /// What follows the frontmatter.
     #[serde(skip)]

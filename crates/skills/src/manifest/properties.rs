@@ -11,14 +11,15 @@ pub fn properties(manifest: &Manifest) -> Value {
     let mut put = |key: &str, value: Value| properties.insert(key.to_owned(), value);
     put("name", manifest.name.clone().into());
     put("description", manifest.description.clone().into());
+    // What does not have the form of the specification was kept among the extra keys.
     let texts = [("license", &manifest.license), ("compatibility", &manifest.compatibility)];
     for (key, text) in texts {
-        // What is not text was kept among the extra keys.
         let value = text.clone().map(Value::String).or_else(|| manifest.extra.get(key).cloned());
         value.map(|value| put(key, value));
     }
-    if let Some(written) = &manifest.allowed_tools_written {
-        put("allowed-tools", written.clone());
+    let tools = Some(manifest.allowed_tools.join(" ")).filter(|tools| !tools.is_empty());
+    if let Some(tools) = manifest.extra.get("allowed-tools").cloned().or(tools.map(Value::String)) {
+        put("allowed-tools", tools);
     }
     if !manifest.metadata.is_empty() {
         put("metadata", Value::Object(manifest.metadata.clone()));
