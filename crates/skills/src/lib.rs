@@ -19,9 +19,17 @@ pub use dependencies::{
     Refused, Requirement, RequirementSource, VersionError, VersionRange, WantedLimits, Wants, needs,
     satisfies, wants,
 };
+pub use library::{
+    Action, Add, Added, Changes, Cleared, Create, DEFAULT_DOMAIN, Depth, Domain, Edits, Fingerprint, Found,
+    Language, Library, LibraryError, Listing, LockFile, Mismatch, Outdated, PLACES, Pin, Place, Record,
+    Reference, Replace, Scope, SkillName, SkillOrigin, Stamp, Status, Stray, TemplateFile, Trouble, Verified,
+    Wanted, digest_of, discover, template,
+};
 pub use lint::{Finding, LintInput, Rule, Severity, Undeclared, lint, rules, sarif, visible};
 pub use manifest::{
     Level, Loaded, MANIFEST_BYTES, MANIFEST_NAMES, Manifest, ManifestError, Problem, PromptEntry, Unloadable,
     load, manifest_of, prompt_block, properties, read_manifest, validate,
 };
+pub use manifest::{Level, Loaded, MANIFEST_NAMES, Manifest, Problem, Unloadable, load, validate};
+pub use search::{Hit, Matched, SearchError, SearchIndex, SkillText, Snippet, Synced};
 pub use tree::{Digest, Entry, Kind, Tree, TreeError, TreeLimits, left_out};
