@@ -30,6 +30,5 @@ pub use manifest::{
     Level, Loaded, MANIFEST_BYTES, MANIFEST_NAMES, Manifest, ManifestError, Problem, PromptEntry, Unloadable,
     load, manifest_of, prompt_block, properties, read_manifest, validate,
 };
-pub use manifest::{Level, Loaded, MANIFEST_NAMES, Manifest, Problem, Unloadable, load, validate};
 pub use search::{Hit, Matched, SearchError, SearchIndex, SkillText, Snippet, Synced};
 pub use tree::{Digest, Entry, Kind, Tree, TreeError, TreeLimits, left_out};
