@@ -88,6 +88,8 @@ pub enum TreeError {
     Entries(usize),
     #[error("{path}: more than {limit} directories deep")]
     Depth { path: String, limit: usize },
+    #[error("{0}: changed while it was read")]
+    Changed(String),
     #[error("more than {0} bytes in all")]
     Bytes(u64),
     #[error("{path}: {what}, which a skill can't have")]
@@ -174,11 +176,15 @@ impl Tree {
             match kind {
                 // What is in it says that it is there; an empty one is not part of a version (zip and git lose it).
                 Kind::Directory => {}
-                Kind::File { executable, .. } => {
+                Kind::File { size, executable } => {
                     let mut content = blake3::Hasher::new();
+                    // No more than was counted: it may have grown beyond every limit since.
                     content
-                        .update_reader(self.open(path)?)
+                        .update_reader(self.open(path)?.take(size + 1))
                         .map_err(|source| TreeError::Io { path: path.clone(), source })?;
+                    if content.count() != *size {
+                        return Err(TreeError::Changed(path.clone()));
+                    }
                     digest.file(path, *executable, &content.finalize());
                 }
                 Kind::Link { to } => {
@@ -387,6 +393,15 @@ mod tests {
         // `x` may be a link to the top.
         assert!(!stays_inside("a/b", "x/../c"));
         assert!(stays_inside("a/b", "./../c/./d"));
+    }
+
+    #[test]
+    fn what_grows_meanwhile_has_no_digest() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("a"), "one").unwrap();
+        let tree = Tree::read(directory.path(), TreeLimits::default(), |_, _| false).unwrap();
+        std::fs::write(directory.path().join("a"), "one and more").unwrap();
+        assert!(matches!(tree.digest(), Err(TreeError::Changed(_))));
     }
 
     #[test]
