@@ -117,7 +117,7 @@ async fn addresses(gate: &Gate, admission: &Admission) -> Result<Vec<SocketAddr>
                 IpAddr::V4(_) => Ipv6Addr::LOCALHOST.into(),
                 IpAddr::V6(_) => Ipv4Addr::LOCALHOST.into(),
             };
-            gate.rules().check_address(host, *address).map_err(DialError::Refused)?;
+            gate.rules().check_address(host, port, *address).map_err(DialError::Refused)?;
             return Ok([*address, other].map(|address| SocketAddr::new(address, port)).to_vec());
         }
         Host::Address(address) => vec![*address],
@@ -129,7 +129,7 @@ async fn addresses(gate: &Gate, admission: &Admission) -> Result<Vec<SocketAddr>
     let mut refused = NetworkReason::Unresolved;
     let mut checked = Vec::new();
     for address in found {
-        match gate.rules().check_address(host, address) {
+        match gate.rules().check_address(host, port, address) {
             Ok(()) => checked.push(address.to_canonical()),
             Err(reason) => refused = reason,
         }
@@ -198,9 +198,10 @@ async fn through(gate: &Gate, admission: &Admission, proxy: &Proxy) -> Result<Tc
 /// A proxy gets names as names; an address can be checked here.
 fn check_literal(gate: &Gate, admission: &Admission) -> Result<(), DialError> {
     match admission.host() {
-        Host::Address(address) => {
-            gate.rules().check_address(admission.host(), *address).map_err(DialError::Refused)
-        }
+        Host::Address(address) => gate
+            .rules()
+            .check_address(admission.host(), admission.port(), *address)
+            .map_err(DialError::Refused),
         Host::Name(name) if name.is_localhost() => Err(DialError::Refused(NetworkReason::Unresolved)),
         Host::Name(_) => Ok(()),
     }

@@ -68,6 +68,14 @@ impl RuleSet {
         self.naming(host).flat_map(|entry| entry.rule.ports()).copied().collect()
     }
 
+    pub(super) fn has_name(&self, name: &HostName) -> bool {
+        self.names.contains_key(name)
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &HostName> {
+        self.names.keys()
+    }
+
     pub(super) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         self.addresses.keys().copied()
     }

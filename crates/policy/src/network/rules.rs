@@ -79,6 +79,22 @@ impl NetworkRules {
         }
     }
 
+    /// Does a rule of `allow` name this very host? There are as many of those as the policy lists, where a wildcard, or
+    /// mode `open`, has names without end.
+    pub fn names_exactly(&self, name: &HostName) -> bool {
+        self.allow.has_name(name)
+    }
+
+    /// How many pairs of such a name and a port there are.
+    pub fn exact_pairs(&self) -> usize {
+        self.allow.names().map(|name| self.granted_ports(&Host::Name(name.clone())).len()).sum()
+    }
+
+    /// Does a rule of `allow` name this very address, on whatever port?
+    pub fn has_literal(&self, address: IpAddr) -> bool {
+        self.allow.naming(&Host::Address(address)).next().is_some()
+    }
+
     /// May this host be reached on this port? For a name, `check_address` follows once it is looked up.
     pub fn decide(&self, host: &Host, port: u16) -> Result<Granted, NetworkReason> {
         if self.mode == NetworkMode::Off {
@@ -109,12 +125,10 @@ impl NetworkRules {
         })
     }
 
-    /// May this host, which `decide` let pass, be dialled at this address?
-    ///
-    /// The port is not known here, so that a rule of `deny` for the address refuses it on every port.
-    pub fn check_address(&self, host: &Host, address: IpAddr) -> Result<(), NetworkReason> {
+    /// May this host, which `decide` let pass on this port, be dialled at this address?
+    pub fn check_address(&self, host: &Host, port: u16, address: IpAddr) -> Result<(), NetworkReason> {
         let address = address.to_canonical();
-        if let Some(entry) = self.deny.naming(&Host::Address(address)).next() {
+        if let Some(entry) = self.denies(&Host::Address(address), port) {
             return Err(NetworkReason::Denied { rule: entry.text.clone() });
         }
         let typed = match host {
@@ -123,10 +137,9 @@ impl NetworkRules {
                 return Err(NetworkReason::Address { address, class: address_class(address) });
             }
             Host::Address(_) => {
-                let local = is_own_loopback(host) && !self.local.is_empty();
-                let literal =
-                    self.allow.naming(host).next().is_some() && address_class(address).is_destination();
-                local || literal
+                let local = is_own_loopback(host) && self.local.contains(&port);
+                let literal = self.allow.ports(host).contains(&port);
+                local || (literal && address_class(address).is_destination())
             }
         };
         if typed { Ok(()) } else { self.check_range(address) }

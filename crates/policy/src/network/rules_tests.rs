@@ -90,10 +90,10 @@ fn deny_wins() {
         assert_eq!(rules.literals(), [(address("192.0.2.1"), 443)]);
         // A name that leads to a denied address.
         assert_eq!(
-            rules.check_address(&host("a.example.org"), address("192.0.2.2")),
+            rules.check_address(&host("a.example.org"), 443, address("192.0.2.2")),
             denied("192.0.2.2 of @no").map(|_: Granted| ())
         );
-        assert!(rules.check_address(&host("a.example.org"), address("::ffff:192.0.2.2")).is_err());
+        assert!(rules.check_address(&host("a.example.org"), 443, address("::ffff:192.0.2.2")).is_err());
     }
     let only = rules("allow = ['half.example']\ndeny = ['half.example:80']");
     assert_eq!(only.ports_of(&name("half.example")), GrantedPorts::Some([443].into()));
@@ -102,11 +102,42 @@ fn deny_wins() {
 }
 
 #[test]
+fn a_denied_address_with_a_port_is_denied_on_that_port() {
+    for mode in ["allow", "open"] {
+        let rules = rules(&format!(
+            "mode = '{mode}'\nallow = ['example.org', 'example.org:22']\ndeny = ['192.0.2.1:22']"
+        ));
+        let check = |port, text: &str| rules.check_address(&host("example.org"), port, address(text));
+        let denied = Err(NetworkReason::Denied { rule: "192.0.2.1:22".to_owned() });
+        assert_eq!(check(22, "192.0.2.1"), denied);
+        assert_eq!(check(22, "::ffff:192.0.2.1"), denied);
+        assert_eq!(check(443, "192.0.2.1"), Ok(()));
+        assert_eq!(check(22, "192.0.2.2"), Ok(()));
+    }
+}
+
+#[test]
+fn what_is_named_exactly_is_told_from_what_a_wildcard_has() {
+    let rules = rules(
+        "allow = ['a.example', 'a.example:22', '*.b.example', '@more', '192.0.2.1:80']\ndeny = ['a.example:80']\n\
+         groups.more = ['c.b.example:25']",
+    );
+    for (exact, found) in
+        [("a.example", true), ("c.b.example", true), ("x.b.example", false), ("b.example", false)]
+    {
+        assert_eq!(rules.names_exactly(&name(exact)), found, "{exact}");
+    }
+    // 22 and 443 of the one; 25 of the other, and what the wildcard adds to it.
+    assert_eq!(rules.exact_pairs(), 5);
+    assert!(rules.has_literal(address("::ffff:192.0.2.1")) && !rules.has_literal(address("192.0.2.2")));
+}
+
+#[test]
 fn names_lead_only_to_public_addresses() {
     let rules = rules(
         "allow = ['example.org', 'db.internal:5432', '10.9.9.9:22']\nprivate = ['10.1.0.0/16', 'fd00:1::/32', '100.64.0.0/10']",
     );
-    let check = |text: &str| rules.check_address(&host("db.internal"), address(text));
+    let check = |text: &str| rules.check_address(&host("db.internal"), 443, address(text));
     for fine in [
         "192.0.2.1",
         "2001:db8::1",
@@ -143,21 +174,21 @@ fn names_lead_only_to_public_addresses() {
 #[test]
 fn an_address_that_was_typed_is_itself_and_no_other() {
     let rules = rules("allow = ['10.0.0.5:22', '169.254.1.1:80']\nlocal = [8080]");
-    assert_eq!(rules.check_address(&host("10.0.0.5"), address("10.0.0.5")), Ok(()));
-    assert_eq!(rules.check_address(&host("169.254.1.1"), address("169.254.1.1")), Ok(()));
-    assert!(rules.check_address(&host("10.0.0.5"), address("10.0.0.6")).is_err());
-    assert!(rules.check_address(&host("10.0.0.5"), address("192.0.2.1")).is_err());
-    assert!(rules.check_address(&host("10.0.0.6"), address("10.0.0.6")).is_err());
+    assert_eq!(rules.check_address(&host("10.0.0.5"), 22, address("10.0.0.5")), Ok(()));
+    assert_eq!(rules.check_address(&host("169.254.1.1"), 80, address("169.254.1.1")), Ok(()));
+    assert!(rules.check_address(&host("10.0.0.5"), 22, address("10.0.0.6")).is_err());
+    assert!(rules.check_address(&host("10.0.0.5"), 22, address("192.0.2.1")).is_err());
+    assert!(rules.check_address(&host("10.0.0.6"), 443, address("10.0.0.6")).is_err());
 
     assert_eq!(rules.decide(&host("127.0.0.1"), 8080), granted("local 8080"));
     assert_eq!(rules.decide(&host("::1"), 8080), granted("local 8080"));
-    assert_eq!(rules.check_address(&host("127.0.0.1"), address("127.0.0.1")), Ok(()));
+    assert_eq!(rules.check_address(&host("127.0.0.1"), 8080, address("127.0.0.1")), Ok(()));
     for (target, port) in [("127.0.0.1", 22), ("127.0.0.2", 8080), ("localhost", 8080), ("::127.0.0.1", 8080)]
     {
         assert!(rules.decide(&host(target), port).is_err(), "{target}:{port}");
     }
-    assert!(rules.check_address(&host("127.0.0.2"), address("127.0.0.2")).is_err());
-    assert!(rules.check_address(&host("example.org"), address("127.0.0.1")).is_err());
+    assert!(rules.check_address(&host("127.0.0.2"), 443, address("127.0.0.2")).is_err());
+    assert!(rules.check_address(&host("example.org"), 443, address("127.0.0.1")).is_err());
 }
 
 #[test]
@@ -183,8 +214,8 @@ fn open_is_the_internet_and_nothing_nearer() {
     }
     assert_eq!(rules.decide(&host("localhost"), 80), Err(NetworkReason::NotGranted));
     assert_eq!(rules.ports_of(&name("example.org")), GrantedPorts::Any);
-    assert!(rules.check_address(&host("example.org"), address("192.168.7.7")).is_ok());
-    assert!(rules.check_address(&host("example.org"), address("192.168.8.8")).is_err());
+    assert!(rules.check_address(&host("example.org"), 443, address("192.168.7.7")).is_ok());
+    assert!(rules.check_address(&host("example.org"), 443, address("192.168.8.8")).is_err());
 }
 
 #[test]

@@ -109,7 +109,7 @@ proptest! {
             prop_assert!(matches!(decided, Err(NetworkReason::Denied { .. } | NetworkReason::Off)), "{decided:?}");
             if let Host::Address(address) = host {
                 prop_assert!(!rules.literals().contains(&(address, port)));
-                prop_assert!(rules.check_address(&Host::Name("a.example".parse().unwrap()), address).is_err());
+                prop_assert!(rules.check_address(&Host::Name("a.example".parse().unwrap()), port, address).is_err());
             }
         }
         let mut closed = network.clone();
@@ -161,16 +161,16 @@ proptest! {
         let modes = [NetworkMode::Off, NetworkMode::Allow, NetworkMode::Open].map(with);
         for pair in modes.windows(2) {
             prop_assert!(pair[0].decide(&host, port).is_err() || pair[1].decide(&host, port).is_ok());
-            let dials = |rules: &NetworkRules| rules.decide(&host, port).is_ok() && rules.check_address(&host, to).is_ok();
+            let dials = |rules: &NetworkRules| rules.decide(&host, port).is_ok() && rules.check_address(&host, port, to).is_ok();
             prop_assert!(!dials(&pair[0]) || dials(&pair[1]));
         }
     }
 
     #[test]
-    fn a_name_leads_nowhere_near(network in network(), to in address()) {
+    fn a_name_leads_nowhere_near(network in network(), port in any::<u16>(), to in address()) {
         let rules = NetworkRules::new(&network);
         let name = Host::Name("a.example".parse().unwrap());
-        if rules.check_address(&name, to).is_ok() {
+        if rules.check_address(&name, port, to).is_ok() {
             let class = address_class(to);
             let opened = network.private.iter().any(|range| range.contains(to)) && class.is_private();
             prop_assert!(class == AddressClass::Public || opened, "{to} is {class}");

@@ -89,11 +89,10 @@ pub(crate) fn reaches_no_more(after: &Policy, before: &Policy) -> Vec<(&'static 
         .all(|host| ports.iter().all(|port| a.decide(host, *port).is_err() || b.decide(host, *port).is_ok()));
     let dials = hosts.iter().all(|host| {
         addresses.iter().map(|text| text.parse().unwrap()).all(|address| {
-            let dials = |rules: &NetworkRules| {
-                ports.iter().any(|port| rules.decide(host, *port).is_ok())
-                    && rules.check_address(host, address).is_ok()
+            let dials = |rules: &NetworkRules, port: u16| {
+                rules.decide(host, port).is_ok() && rules.check_address(host, port, address).is_ok()
             };
-            !dials(&a) || dials(&b)
+            ports.iter().all(|port| !dials(&a, *port) || dials(&b, *port))
         })
     });
     let names = names.map(|name| name.parse().unwrap());
