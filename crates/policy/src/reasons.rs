@@ -298,6 +298,7 @@ mod tests {
         let api = "api.example.org";
         let rows = [
             (api, Some(443), NetworkReason::Off),
+            ("192.0.2.53", Some(53), NetworkReason::Off),
             (api, None, NetworkReason::NotGranted),
             ("192.0.2.1", Some(22), NetworkReason::NotGranted),
             ("2001:db8::1", Some(22), NetworkReason::NotGranted),
@@ -318,6 +319,7 @@ mod tests {
             (api, Some(80), NetworkReason::HostHeader { found: "other.example".into() }),
             (api, Some(443), http),
             ("0x7f.1", Some(80), NetworkReason::BadName { why: bad }),
+            (api, Some(80), NetworkReason::Malformed { why: "it has more than one\u{1b} Host".into() }),
             (api, Some(53), NetworkReason::Udp),
             (api, Some(443), NetworkReason::Connections { limit: 64 }),
             (api, None, NetworkReason::Names { limit: 4096 }),

@@ -45,6 +45,10 @@ pub enum NetworkReason {
     BadName {
         why: String,
     },
+    /// An HTTP request that no careful server would take.
+    Malformed {
+        why: String,
+    },
     Udp,
     /// Too many connections at one time.
     Connections {

@@ -31,7 +31,7 @@ pub(crate) fn network_remedy(host: &str, port: Option<u16>, reason: &NetworkReas
         Some(port) => format!("`{}:{port}`", shown(host)),
         None => format!("`{}`", shown(host)),
     };
-    let advice = match (&flag, advice(host, reason)) {
+    let advice = match (&flag, advice(host, port, reason)) {
         (Some(flag), _) => format!(", add `{flag}` to allow it"),
         (None, Some(advice)) => format!("; {advice}"),
         (None, None) => String::new(),
@@ -60,6 +60,8 @@ pub(crate) fn network_layer(host: &str, port: Option<u16>, reason: &NetworkReaso
 fn fix(host: &str, port: Option<u16>, reason: &NetworkReason) -> Option<Fix> {
     let host = Host::parse(host).ok();
     match reason {
+        // A name server: the sandbox has one of its own as soon as it has a network.
+        NetworkReason::Off if port == Some(53) => None,
         NetworkReason::Off | NetworkReason::NotGranted | NetworkReason::Port { .. } => grant(host?, port),
         NetworkReason::Address { address, class } => match (host?, class) {
             // Nothing but private addresses is opened to names: one that leads elsewhere may be somebody's attack.
@@ -153,6 +155,7 @@ fn why(reason: &NetworkReason) -> String {
             format!("no `network.http` rule of this host allows {} {}", shown(method), shown(path))
         }
         NetworkReason::BadName { why } => shown_long(why),
+        NetworkReason::Malformed { why } => format!("the HTTP request is malformed: {}", shown_long(why)),
         NetworkReason::Udp => "UDP is not carried, apart from the sandbox's own DNS".to_owned(),
         NetworkReason::Connections { limit } => format!("{limit} connections are open, the most at one time"),
         NetworkReason::Names { limit } => {
@@ -168,11 +171,14 @@ fn why(reason: &NetworkReason) -> String {
 }
 
 /// The end of a sentence, where no flag helps: what to do.
-fn advice(host: &str, reason: &NetworkReason) -> Option<&'static str> {
+fn advice(host: &str, port: Option<u16>, reason: &NetworkReason) -> Option<&'static str> {
     if Host::parse(host).is_ok_and(|host| is_metadata(&host)) {
         return Some("a machine gets its credentials there, and only a rule for this very address opens it");
     }
     Some(match reason {
+        NetworkReason::Off if port == Some(53) => {
+            "grant what the command needs by name, with `--allow-host NAME`, and names are answered too"
+        }
         NetworkReason::Off | NetworkReason::NotGranted | NetworkReason::Port { .. } => {
             "nothing can be connected to there"
         }
@@ -185,6 +191,9 @@ fn advice(host: &str, reason: &NetworkReason) -> Option<&'static str> {
             "connect to that host by its own name, with a rule for it"
         }
         NetworkReason::Http { .. } => "add a [[network.http]] rule with this method and path to allow it",
+        NetworkReason::Malformed { .. } => {
+            "servers read such a request in different ways, send it as the standard says"
+        }
         NetworkReason::Udp => "use TCP",
         NetworkReason::Connections { .. } => "raise limits.connections",
         NetworkReason::Names { .. } => "use fewer names in one run",
