@@ -38,6 +38,8 @@ pub(crate) struct Asked {
 struct Ending {
     address: Option<IpAddr>,
     error: Option<String>,
+    /// One side has said all it had to say, or the client has gone.
+    settled: bool,
 }
 
 impl Admission {
@@ -88,6 +90,19 @@ impl Admission {
     /// The address that was dialled.
     pub(crate) fn dialled(&self, address: IpAddr) {
         self.0.ending.lock().address = Some(address);
+    }
+
+    /// One side has ended in order, or the client went away, which it may at any time. What breaks after that broke
+    /// nothing that anybody waited for: many programs close over unread bytes, which is a reset.
+    pub(crate) fn settle(&self) {
+        self.0.ending.lock().settled = true;
+    }
+
+    /// Carrying bytes failed: an error unless the exchange was over.
+    pub(crate) fn break_off(&self, error: &std::io::Error) {
+        if !self.0.ending.lock().settled {
+            self.fail(error);
+        }
     }
 
     /// Why it broke; the first reason stays.

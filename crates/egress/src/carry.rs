@@ -75,7 +75,8 @@ impl Carrier {
                 Ok(Heard::Interrupted) if outer.has_failed() => listener.hurry(),
                 Ok(Heard::Interrupted) => {}
                 Ok(Heard::TooLate) => return self.too_late(),
-                Err(error) => return self.admission.fail(error),
+                // The client has gone before it said anything.
+                Err(_) => return,
             }
         }
     }
@@ -122,9 +123,12 @@ impl Carrier {
                 Some(Err(error)) => error,
                 _ => io::ErrorKind::ConnectionAborted.into(),
             },
-            Err(error) => error,
+            Err(error) => {
+                self.admission.settle();
+                error
+            }
         };
-        self.admission.fail(error);
+        self.admission.break_off(&error);
         reset_on_close(&upstream);
         turn_away(&self.client);
     }
@@ -196,7 +200,7 @@ impl Carrier {
 
     fn finish(&self, done: io::Result<()>) {
         if let Err(error) = done {
-            self.admission.fail(error);
+            self.admission.break_off(&error);
         }
     }
 

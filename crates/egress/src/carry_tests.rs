@@ -265,3 +265,57 @@ async fn a_client_that_does_not_say_what_it_speaks_is_given_up() {
         assert!(matches!(server.read(&mut [0]).await, Ok(0) | Err(_)), "nothing was passed on");
     }
 }
+
+/// How the connection ends, after each side has heard the other.
+async fn ends(end: impl AsyncFnOnce(TcpStream, TcpStream)) -> Option<String> {
+    let (stage, listener) = stage().await;
+    let mut client = stage.connect(NAME, PORT).await;
+    client.write_all(b"\0question").await.unwrap();
+    let mut server = accept(&listener).await;
+    read_some(&mut server, 9).await;
+    server.write_all(b"answer").await.unwrap();
+    read_some(&mut client, 6).await;
+    end(client, server).await;
+    closed(&stage).await.2
+}
+
+/// Dropped, it is reset.
+fn resetting(stream: TcpStream) -> TcpStream {
+    crate::relay::reset_on_close(&stream);
+    stream
+}
+
+#[tokio::test]
+async fn a_reset_at_the_end_is_no_error() {
+    // The client closes over bytes that it does not read.
+    let unread = ends(async |client, mut server| {
+        drop(resetting(client));
+        let _ = server.write_all(b"more").await;
+        let _ = read_all(&mut server).await;
+    });
+    assert_eq!(unread.await, None);
+    // The client has ended; the server, which wanted to say goodbye, resets.
+    let late = ends(async |mut client, mut server| {
+        client.shutdown().await.unwrap();
+        read_all(&mut server).await.unwrap();
+        drop(resetting(server));
+        let _ = read_all(&mut client).await;
+    });
+    assert_eq!(late.await, None);
+    // The server has ended; the client still writes.
+    let goodbye = ends(async |mut client, server| {
+        drop(server);
+        read_all(&mut client).await.unwrap();
+        for _ in 0..20 {
+            let _ = client.write_all(b"bye").await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    assert_eq!(goodbye.await, None);
+    // A server that resets in the middle is one.
+    let cut = ends(async |mut client, server| {
+        drop(resetting(server));
+        read_all(&mut client).await.unwrap_err();
+    });
+    assert!(cut.await.is_some_and(|error| error.contains("reset")));
+}

@@ -139,8 +139,13 @@ async fn second_hello(
             // No TLS server takes that.
             _ => return Ok(held),
         }
-        if read_more(client, &mut held).await? == 0 {
-            return Ok(held);
+        match read_more(client, &mut held).await {
+            Ok(0) => return Ok(held),
+            Ok(_) => {}
+            Err(error) => {
+                admission.settle();
+                return Err(error.into());
+            }
         }
     }
 }

@@ -55,6 +55,7 @@ pub(super) async fn carry(client: OnUpgrade, host: OnUpgrade, swap: Option<Arc<S
     let (mut from_host, mut to_host) = split(TokioIo::new(host));
     let outward = async {
         copy(&mut from_client, &mut to_host).await?;
+        admission.settle();
         to_host.shutdown().await
     };
     let inward = async {
@@ -64,10 +65,11 @@ pub(super) async fn carry(client: OnUpgrade, host: OnUpgrade, swap: Option<Arc<S
                 copy(&mut from_host, &mut to_client).await?;
             }
         }
+        admission.settle();
         to_client.shutdown().await
     };
     if let Err(error) = tokio::try_join!(outward, inward) {
-        admission.fail(error);
+        admission.break_off(&error);
     }
 }
 

@@ -85,7 +85,10 @@ impl<'a> Pump<'a> {
             match moved {
                 Moved::Some => consume_budget().await,
                 Moved::Nothing => {}
-                Moved::End => return end_writing(self.to),
+                Moved::End => {
+                    self.admission.settle();
+                    return end_writing(self.to);
+                }
             }
         }
     }
@@ -98,15 +101,34 @@ impl<'a> Pump<'a> {
         }
     }
 
+    /// What came of reading; a client that can't be read from has gone.
+    fn read<T>(&self, done: io::Result<T>) -> io::Result<T> {
+        self.judge(done, Way::Out)
+    }
+
+    /// What came of writing; a client that can't be written to has gone.
+    fn written<T>(&self, done: io::Result<T>) -> io::Result<T> {
+        self.judge(done, Way::In)
+    }
+
+    fn judge<T>(&self, done: io::Result<T>, client: Way) -> io::Result<T> {
+        if self.way == client
+            && let Err(error) = &done
+            && error.kind() != io::ErrorKind::WouldBlock
+        {
+            self.admission.settle();
+        }
+        done
+    }
+
     /// One read and its write.
     async fn copy(&mut self) -> io::Result<Moved> {
         let allowed = self.share.allowance(BUFFER).await;
-        let (from, to) = (self.from, self.to);
         let copied = SCRATCH.with_borrow_mut(|scratch| -> io::Result<(usize, Vec<u8>)> {
             let buffer = scratch.get_mut(..allowed).unwrap_or_default();
-            let read = from.try_read(buffer)?;
+            let read = self.read(self.from.try_read(buffer))?;
             let bytes = buffer.get(..read).unwrap_or_default();
-            let written = match to.try_write(bytes) {
+            let written = match self.written(self.to.try_write(bytes)) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
                 written => written?,
             };
@@ -127,7 +149,7 @@ impl<'a> Pump<'a> {
 
     async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
-            match self.to.try_write(bytes) {
+            match self.written(self.to.try_write(bytes)) {
                 Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.to.writable().await?,
                 Err(error) => return Err(error),
@@ -144,7 +166,7 @@ impl<'a> Pump<'a> {
             let filled = self.from.try_io(Interest::READABLE, || {
                 Ok(splice(self.from.as_fd(), None, &pipe.into, None, SIZE, flags)?)
             });
-            let mut held = match filled {
+            let mut held = match self.read(filled) {
                 Ok(0) => break Moved::End,
                 Ok(filled) => {
                     self.count(filled);
@@ -157,7 +179,7 @@ impl<'a> Pump<'a> {
                 let drained = self.to.try_io(Interest::WRITABLE, || {
                     Ok(splice(&pipe.out, None, self.to.as_fd(), None, held, flags)?)
                 });
-                match drained {
+                match self.written(drained) {
                     Ok(drained) => held -= drained.min(held),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.to.writable().await?,
                     Err(error) => return Err(error),
