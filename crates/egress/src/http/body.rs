@@ -19,6 +19,9 @@ use crate::swap::{Streaming, Swap};
 pub(crate) type BodyError = Box<dyn Error + Send + Sync>;
 pub(crate) type Body = UnsyncBoxBody<Bytes, BodyError>;
 
+/// The next part of a body, when there is one.
+type NextFrame = Poll<Option<Result<Frame<Bytes>, BodyError>>>;
+
 /// When so long nothing more has come, a message is taken to have ended.
 pub(super) const QUIET: Duration = Duration::from_millis(50);
 /// Bodies up to this size are rewritten as a whole, so that they keep a length.
@@ -82,10 +85,7 @@ impl HttpBody for Rewritten {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> NextFrame {
         let this = &mut *self;
         while !this.ended {
             let frame = match Pin::new(&mut this.body).poll_frame(context) {
@@ -138,10 +138,7 @@ impl HttpBody for Whole {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> NextFrame {
         if !self.data.is_empty() {
             return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.data)))));
         }
@@ -180,10 +177,7 @@ where
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> NextFrame {
         let this = &mut *self;
         if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(context) {
             this.waiting = false;
