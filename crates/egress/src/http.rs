@@ -16,6 +16,7 @@ mod server;
 pub(crate) mod testing;
 mod upgrade;
 mod watched;
+mod write_through;
 
 use std::sync::Arc;
 
@@ -60,19 +61,28 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let admission = exchange.admission().clone();
+    let finding = Finding::default();
     let ended = match protocol {
         Protocol::Http1 => {
-            let (client, finding) = Watched::new(client);
-            answer_all(client, protocol, exchange.with_finding(finding)).await
+            let client = Watched::new(client, finding.clone());
+            answer_all(client, protocol, exchange.with_finding(finding.clone())).await
         }
         Protocol::Http2 => answer_all(client, protocol, exchange).await,
     };
-    if let Err(error) = ended {
-        let rules = admission.gate().rules();
-        if error.is_parse() && admission.host().name().is_some_and(|name| rules.terminates(name)) {
+    let rules = admission.gate().rules();
+    let is_strict = admission.host().name().is_some_and(|name| rules.terminates(name));
+    // hyper has answered for itself what it could not read.
+    match (finding.untold(), ended) {
+        (_, Err(error)) if error.is_parse() && is_strict && !finding.is_http() => {
             admission.refuse(NetworkReason::NotHttp);
         }
-        admission.fail(chain(&error));
+        (Some(why), _) => admission.refuse(NetworkReason::Malformed { why: why.to_owned() }),
+        (None, Err(error)) if error.is_parse() => {
+            admission.refuse(NetworkReason::Malformed { why: chain(&error) });
+        }
+        (None, Err(error)) if error.is_user() => admission.fail(chain(&error)),
+        // The client went away, which it may at any time.
+        (None, Err(_) | Ok(())) => {}
     }
 }
 

@@ -15,17 +15,21 @@ use ringfence_policy::{Host, NetworkReason};
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 
+use crate::addresses::HTTP_PROXY;
 use crate::admission::Admission;
 use crate::carry::carry_to;
 use crate::dial::dial;
 use crate::event::Via;
 use crate::gate::Gate;
-use crate::http::{Abort, Answer, Body, Exchange, Finding, Protocol, Sender, Watched, empty, serve_requests};
+use crate::http::{
+    Abort, Answer, Body, Exchange, Finding, Protocol, Sender, Watched, chain, empty, serve_requests,
+};
 use crate::lock::Lock;
 
 /// One client's connection to the proxy, to its end.
 pub(crate) async fn serve(gate: Gate, client: TcpStream, from: SocketAddr) {
-    let (client, finding) = Watched::new(client);
+    let finding = Finding::default();
+    let client = Watched::new(client, finding.clone());
     let proxy = Arc::new(Proxy { gate, from, finding, last: Mutex::new(None), tunnel: Lock::new(None) });
     let answer = |request| {
         let proxy = proxy.clone();
@@ -33,8 +37,14 @@ pub(crate) async fn serve(gate: Gate, client: TcpStream, from: SocketAddr) {
     };
     let ended = serve_requests(client, Protocol::Http1, answer).await;
     let tunnel = proxy.tunnel.lock().take();
-    if let (Ok(()), Some(tunnel)) = (ended, tunnel) {
-        tunnel.carry().await;
+    match (ended, tunnel) {
+        (Ok(()), Some(tunnel)) => tunnel.carry().await,
+        // hyper has answered for itself what it could not read.
+        (Err(error), _) if error.is_parse() => {
+            let why = proxy.finding.why().map_or_else(|| chain(&error), str::to_owned);
+            proxy.malformed(None, &why);
+        }
+        _ => {}
     }
 }
 
@@ -74,7 +84,7 @@ impl Proxy {
     async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, Abort> {
         let version = request.version();
         let asked = match self.finding.why() {
-            Some(why) => Err(Answer::malformed(why)),
+            Some(why) => Err(self.malformed(request.uri().authority().map(|it| it.as_str()), why)),
             None if request.method() == Method::CONNECT => {
                 return Ok(self.connect(request).await.unwrap_or_else(|answer| answer.response(version)));
             }
@@ -94,10 +104,10 @@ impl Proxy {
         let same = |said: &[u8]| {
             let said =
                 std::str::from_utf8(said).ok().and_then(|said| Host::parse_with_port(said, Some(port)).ok());
-            said.is_some_and(|said| said == (host.clone(), port))
+            said.is_some_and(|(said, on)| (self.gate.named(said), on) == (host.clone(), port))
         };
         if !hosts.all(|said| same(said.as_bytes())) {
-            return Err(Answer::malformed("its target and its Host differ"));
+            return Err(self.malformed(authority.as_deref(), "its target and its Host differ"));
         }
         let admission = self.admit(&host, port)?;
         let upstream =
@@ -110,14 +120,16 @@ impl Proxy {
     /// What a request in absolute form goes through.
     async fn exchange(&self, request: &Request<Incoming>) -> Result<Arc<Exchange>, Answer> {
         let uri = request.uri();
-        match uri.scheme_str() {
-            Some("http") => {}
-            Some(_) => {
-                return Err(Answer::malformed("a proxy is asked for https by CONNECT, and for nothing else"));
-            }
-            None => return Err(Answer::malformed("this is a proxy: the target must be a whole URL")),
+        let authority = uri.authority().map(|authority| authority.as_str());
+        let wrong = match uri.scheme_str() {
+            Some("http") => None,
+            Some(_) => Some("a proxy is asked for https by CONNECT, and for nothing else"),
+            None => Some("this is a proxy: the target must be a whole URL"),
+        };
+        if let Some(why) = wrong {
+            return Err(self.malformed(authority, why));
         }
-        let (host, port) = self.read(uri.authority().map(|authority| authority.as_str()), Some(80))?;
+        let (host, port) = self.read(authority, Some(80))?;
         let mut last = self.last.lock().await;
         if let Some(exchange) = last.as_ref().filter(|exchange| exchange.is_for(&host, port)) {
             return Ok(exchange.clone());
@@ -137,13 +149,28 @@ impl Proxy {
         admitted.map_err(|reason| Answer::refused(&host.to_string(), Some(port), &reason))
     }
 
+    /// A request that no careful proxy would take; recorded here. One that names no host was made to the proxy itself.
+    fn malformed(&self, authority: Option<&str>, why: &str) -> Answer {
+        let reason = NetworkReason::Malformed { why: why.to_owned() };
+        let parsed = authority.and_then(|text| Host::parse_with_port(text, Some(80)).ok());
+        let (host, port) = match (authority, parsed) {
+            (_, Some((host, port))) => (host.to_string(), Some(port)),
+            (Some(text), None) => (text.to_owned(), None),
+            (None, None) => (HTTP_PROXY.ip().to_string(), Some(HTTP_PROXY.port())),
+        };
+        self.gate.refuse(&host, port, Some(self.from), reason.clone());
+        Answer::refused(&host, port, &reason)
+    }
+
     /// Host and port of an authority. What can't be one is recorded.
     fn read(&self, authority: Option<&str>, default: Option<u16>) -> Result<(Host, u16), Answer> {
-        let Some(authority) = authority else { return Err(Answer::malformed("it names no host")) };
+        let Some(authority) = authority else { return Err(self.malformed(None, "it names no host")) };
         if authority.contains('@') {
-            return Err(Answer::malformed("its host has a user's name"));
+            return Err(self.malformed(Some(authority), "its host has a user's name"));
         }
-        Host::parse_with_port(authority, default).map_err(|error| {
+        let parsed =
+            Host::parse_with_port(authority, default).map(|(host, port)| (self.gate.named(host), port));
+        parsed.map_err(|error| {
             let reason = NetworkReason::BadName { why: error.to_string() };
             let answer = Answer::refused(authority, None, &reason);
             self.gate.refuse(authority, None, Some(self.from), reason);

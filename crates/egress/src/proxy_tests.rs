@@ -103,6 +103,17 @@ async fn what_is_no_request_to_a_proxy() {
         assert!(["400", "403"].contains(&status), "{request}: {answer}");
     }
     assert_eq!(one.seen().len(), 0);
+    let reasons = stage
+        .all(10, |event| match event {
+            Event::Denied { host, port, reason, .. } => Some((host.clone(), *port, reason.clone())),
+            _ => None,
+        })
+        .await;
+    assert_eq!(reasons.len(), 10, "{reasons:#?}");
+    let why = NetworkReason::Malformed { why: "this is a proxy: the target must be a whole URL".into() };
+    assert_eq!(reasons[0], ("198.18.0.2".into(), Some(3128), why));
+    let why = NetworkReason::Malformed { why: "its target and its Host differ".into() };
+    assert!(reasons.contains(&(ONE.into(), Some(8081), why)), "{reasons:#?}");
 }
 
 #[tokio::test]
@@ -174,4 +185,32 @@ async fn a_place_among_the_connections_is_taken_once() {
     assert!(
         tokio::time::timeout(std::time::Duration::from_millis(50), client.read(&mut rest)).await.is_err()
     );
+}
+
+#[tokio::test]
+async fn an_address_that_was_given_for_a_name_is_that_name() {
+    let (stage, one, _) = stage().await;
+    let address = stage.address_of(ONE).await.unwrap();
+    let request = "GET /x HTTP/1.1\r\nHost: one.example.com:8081\r\nConnection: close\r\n\r\n";
+    for host in [format!("{address}:8081"), "one.example.com:8081".to_owned()] {
+        let connect = format!("CONNECT {address}:8081 HTTP/1.1\r\nHost: {host}\r\n\r\n{request}");
+        let answer = raw(client(&stage).await, connect.as_bytes()).await;
+        assert!(answer.contains("GET /x\n"), "{answer}");
+        let absolute =
+            format!("GET http://{address}:8081/y HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        let answer = raw(client(&stage).await, absolute.as_bytes()).await;
+        assert!(answer.contains("GET /y\n"), "{answer}");
+        // The server is told the name, not what stands for it inside.
+        assert_eq!(one.last().header("host").as_deref(), Some("one.example.com:8081"));
+    }
+    let opened = stage.event(|event| match event {
+        Event::Opened { host, port, .. } => Some((host.clone(), *port)),
+        _ => None,
+    });
+    assert_eq!(opened.await, (ONE.to_owned(), 8081));
+    for target in [format!("{address}:8082"), "198.18.200.200:8081".to_owned()] {
+        let request = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n");
+        let answer = raw(client(&stage).await, request.as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 403 "), "{target}: {answer}");
+    }
 }

@@ -19,6 +19,7 @@ impl Answer {
     /// Against the rules.
     pub(crate) fn refused(host: &str, port: Option<u16>, reason: &NetworkReason) -> Self {
         let status = match reason {
+            NetworkReason::Malformed { .. } => StatusCode::BAD_REQUEST,
             NetworkReason::Certificate { .. } | NetworkReason::Unresolved => StatusCode::BAD_GATEWAY,
             NetworkReason::Connections { .. } => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::FORBIDDEN,
@@ -34,9 +35,9 @@ impl Answer {
         answer
     }
 
-    /// A request that no careful server would take.
-    pub(crate) fn malformed(why: &str) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, text: format!("the request is malformed: {why}") }
+    /// A request that no careful server would take; recorded here.
+    pub(crate) fn malformed(admission: &Admission, why: impl Into<String>) -> Self {
+        Self::refuse(admission, NetworkReason::Malformed { why: why.into() })
     }
 
     /// The host, or the way to it, failed.

@@ -37,8 +37,14 @@ pub(crate) enum Named {
     Malformed(&'static str),
 }
 
-/// `scheme` decides which port an authority without one means.
-pub(crate) fn named(request: &Parts, scheme: Scheme, host: &Host, port: u16) -> Named {
+/// `scheme` decides which port an authority without one means, `meant` which host an address does.
+pub(crate) fn named(
+    request: &Parts,
+    scheme: Scheme,
+    host: &Host,
+    port: u16,
+    meant: impl Fn(Host) -> Host,
+) -> Named {
     let mut hosts = request.headers.get_all(HOST).iter();
     let header = hosts.next();
     if hosts.next().is_some() {
@@ -63,7 +69,8 @@ pub(crate) fn named(request: &Parts, scheme: Scheme, host: &Host, port: u16) -> 
         }
         // On the way, nothing maps a name any more: only ASCII is one.
         let parsed = text.is_ascii().then(|| Host::parse_with_port(text, Some(scheme.port())).ok()).flatten();
-        let Some(parsed) = parsed else { return Named::Other(text.to_owned()) };
+        let Some((parsed, on)) = parsed else { return Named::Other(text.to_owned()) };
+        let parsed = (meant(parsed), on);
         if said.replace(parsed.clone()).is_some_and(|before| before != parsed) {
             return Named::Malformed("its target and its Host differ");
         }
@@ -132,7 +139,14 @@ mod tests {
             request = request.header(HOST, *host);
         }
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        named(&parts, Scheme::Https, &Host::parse("api.example.com").unwrap(), 443)
+        named(&parts, Scheme::Https, &api(), 443, |host| match host {
+            Host::Address(address) if address.to_string() == "198.18.1.0" => api(),
+            host => host,
+        })
+    }
+
+    fn api() -> Host {
+        Host::parse("api.example.com").unwrap()
     }
 
     #[test]
@@ -145,6 +159,9 @@ mod tests {
         assert_eq!(one("https://api.example.com/x", &["api.example.com:443"]), this("api.example.com:443"));
         assert_eq!(ask(Version::HTTP_2, "https://api.example.com/x", &[]), this("api.example.com"));
         assert_eq!(ask(Version::HTTP_10, "/", &[]), this("api.example.com"));
+        assert_eq!(one("/", &["198.18.1.0"]), this("api.example.com"));
+        assert_eq!(one("https://198.18.1.0/x", &["api.example.com:443"]), this("api.example.com:443"));
+        assert_eq!(one("/", &["198.18.1.1"]), Named::Other("198.18.1.1".into()));
 
         for other in [
             "example.com",

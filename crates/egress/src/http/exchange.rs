@@ -120,7 +120,12 @@ impl Exchange {
             *request.headers_mut() = headers;
             Ok(())
         };
-        let mut response = sender.send(request, write).await?;
+        let sent = sender.send(request, write).await;
+        let mut response = sent.map_err(|error| match self.found() {
+            // It broke off because of what the client sent.
+            Some(why) => SendError::Answer(Answer::malformed(&self.admission, why)),
+            None => error,
+        })?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let on_host_upgrade = hyper::upgrade::on(&mut response);
             return self.switch(asked, response, on_upgrade, on_host_upgrade).map_err(SendError::Answer);
@@ -130,22 +135,22 @@ impl Exchange {
 
     /// May this request be? The authority to send on.
     fn check(&self, request: &request::Parts, sender: &Sender) -> Result<String, Answer> {
-        if let Some(why) = self.finding.as_ref().and_then(Finding::why) {
-            return Err(self.malformed(why));
+        if let Some(why) = self.found() {
+            return Err(Answer::malformed(&self.admission, why));
         }
         if request.method == Method::CONNECT {
             // Somebody takes the host for a proxy: where to is worth knowing.
-            let found = request.uri.authority().map_or("", |authority| authority.as_str());
-            self.admission.refuse(NetworkReason::HostHeader { found: found.chars().take(300).collect() });
-            return Err(self.malformed("CONNECT asks for a tunnel, and this connection is one already"));
+            let found = request.uri.authority().map_or("", |authority| authority.as_str()).to_owned();
+            return Err(Answer::refuse(&self.admission, NetworkReason::HostHeader { found }));
         }
-        let authority = match named(request, sender.scheme(), &self.host, self.admission.port()) {
+        let gate = self.admission.gate();
+        let meant = |host| gate.named(host);
+        let authority = match named(request, sender.scheme(), &self.host, self.admission.port(), meant) {
             Named::This(authority) => authority,
             Named::Other(found) => {
-                let found = found.chars().take(300).collect();
                 return Err(Answer::refuse(&self.admission, NetworkReason::HostHeader { found }));
             }
-            Named::Malformed(why) => return Err(self.malformed(why)),
+            Named::Malformed(why) => return Err(Answer::malformed(&self.admission, why)),
         };
         if let Some(name) = self.admission.host().name() {
             self.check_rules(request, name).map_err(|reason| Answer::refuse(&self.admission, reason))?;
@@ -178,13 +183,8 @@ impl Exchange {
         Ok(())
     }
 
-    fn malformed(&self, why: &str) -> Answer {
-        if self.is_strict() {
-            self.admission.refuse(NetworkReason::NotHttp);
-        } else {
-            self.admission.fail(format!("malformed request: {why}"));
-        }
-        Answer::malformed(why)
+    fn found(&self) -> Option<&'static str> {
+        self.finding.as_ref().and_then(Finding::why)
     }
 
     /// Has the host secrets or HTTP rules?
@@ -207,8 +207,9 @@ impl Exchange {
             let kind =
                 parts.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
             if let Some(stream) = swap.fill_body(Writing::of(kind)) {
-                body =
-                    rewrite(body, stream, None).await.map_err(|_| self.malformed("its body breaks off"))?;
+                let broken = |_| self.found().unwrap_or("its body breaks off");
+                let rewritten = rewrite(body, stream, None).await.map_err(broken);
+                body = rewritten.map_err(|why| Answer::malformed(&self.admission, why))?;
             }
         }
         headers::set_length(&mut parts.headers, &body.size_hint(), body.is_end_stream());

@@ -12,6 +12,7 @@ pub(super) struct Framing {
     /// The beginning of a line whose end has not come yet.
     line: Vec<u8>,
     head: Head,
+    is_http: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,7 +42,12 @@ type Found = Result<(), &'static str>;
 
 impl Framing {
     pub(super) fn new() -> Self {
-        Self { state: State::RequestLine, line: Vec::new(), head: Head::default() }
+        Self { state: State::RequestLine, line: Vec::new(), head: Head::default(), is_http: false }
+    }
+
+    /// Has any line been a request's?
+    pub(super) fn is_http(&self) -> bool {
+        self.is_http
     }
 
     /// The next bytes. `Err`, once: this connection's requests are not to be answered.
@@ -99,6 +105,7 @@ impl Framing {
                 if parts.len() != 3 || parts.iter().any(|part| part.is_empty()) {
                     return Err("the request line does not have three parts");
                 }
+                self.is_http |= parts[2].starts_with(b"HTTP/1.");
                 State::Fields
             }
             State::Fields if line.is_empty() => self.head.body()?,

@@ -1,11 +1,20 @@
 //! Clients and hosts that mean no good.
 
+use ringfence_policy::NetworkReason;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::testing::*;
 use super::tests::{NAME, PORT, get, stage};
+use crate::event::Event;
 use crate::testing::{Scene, Stage};
+
+fn denied(event: &Event) -> Option<NetworkReason> {
+    match event {
+        Event::Denied { reason, .. } => Some(reason.clone()),
+        _ => None,
+    }
+}
 
 /// A host that says these bytes to whatever it is asked.
 async fn saying(words: &'static [u8]) -> std::net::SocketAddr {
@@ -53,6 +62,23 @@ async fn nothing_ambiguous_leaves() {
         assert!(["400", "403", "431"].contains(&status), "{request:.300}: {answer}");
     }
     assert_eq!(origin.seen().len(), 0);
+    // Each is a denial that says what was wrong.
+    let reasons = stage.all(20, denied).await;
+    assert_eq!(reasons.len(), 20, "{reasons:#?}");
+    for reason in &reasons {
+        match reason {
+            NetworkReason::Malformed { why } => assert!(!why.is_empty() && why.len() <= 300, "{why}"),
+            NetworkReason::HostHeader { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    let malformed = |words: &str| {
+        let why = NetworkReason::Malformed { why: words.to_owned() };
+        reasons.iter().filter(|reason| **reason == why).count()
+    };
+    assert_eq!(malformed("it has both Content-Length and Transfer-Encoding"), 2, "{reasons:#?}");
+    assert_eq!(malformed("it has more than one Host"), 1, "{reasons:#?}");
+    assert_eq!(malformed("it has no Host"), 1, "{reasons:#?}");
     // A body that looks like requests is a body.
     let inner = format!("GET /inner HTTP/1.1\r\n{host}\r\n");
     let outer = format!(

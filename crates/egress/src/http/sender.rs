@@ -107,7 +107,9 @@ impl Sender {
         mut request: Request<Body>,
         write: impl Fn(&mut Request<Body>, Form, Option<&str>) -> Result<(), hyper::http::Error>,
     ) -> Result<Response<Incoming>, SendError> {
-        let malformed = |error: hyper::http::Error| SendError::Answer(Answer::malformed(&error.to_string()));
+        let malformed = |error: hyper::http::Error| {
+            SendError::Answer(Answer::malformed(&self.admission, error.to_string()))
+        };
         loop {
             let (mut open, is_new) = self.ready().await.map_err(SendError::Answer)?;
             let has_served = self.has_served.load(Ordering::Relaxed);

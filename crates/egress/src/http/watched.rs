@@ -5,19 +5,40 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
 
 use super::framing::Framing;
+use super::write_through::write_through;
 use crate::lock::Lock;
 
 /// What was found; shared between the stream and whoever answers its requests.
 #[derive(Clone, Default)]
-pub(crate) struct Finding(Arc<Lock<Option<&'static str>>>);
+pub(crate) struct Finding(Arc<Lock<Found>>);
+
+#[derive(Default)]
+struct Found {
+    why: Option<&'static str>,
+    told: bool,
+    is_http: bool,
+}
 
 impl Finding {
-    /// Set before hyper has parsed the request in which it was found.
+    /// Set before hyper has parsed the request in which it was found. Whoever asks records it.
     pub(crate) fn why(&self) -> Option<&'static str> {
-        *self.0.lock()
+        let mut found = self.0.lock();
+        found.told |= found.why.is_some();
+        found.why
+    }
+
+    /// What nobody has asked for yet: it was found behind the last request that was answered.
+    pub(crate) fn untold(&self) -> Option<&'static str> {
+        let found = self.0.lock();
+        found.why.filter(|_| !found.told)
+    }
+
+    /// Was there any request at all?
+    pub(crate) fn is_http(&self) -> bool {
+        self.0.lock().is_http
     }
 }
 
@@ -28,9 +49,9 @@ pub(crate) struct Watched<S> {
 }
 
 impl<S> Watched<S> {
-    pub(crate) fn new(stream: S) -> (Self, Finding) {
-        let finding = Finding::default();
-        (Self { stream, framing: Framing::new(), finding: finding.clone() }, finding)
+    /// What is wrong with its requests goes into `finding`.
+    pub(crate) fn new(stream: S, finding: Finding) -> Self {
+        Self { stream, framing: Framing::new(), finding }
     }
 
     pub(crate) fn into_inner(self) -> S {
@@ -46,39 +67,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
-        if let Err(why) = self.framing.feed(&buffer.filled()[before..]) {
-            *self.finding.0.lock() = Some(why);
-        }
+        let wrong = self.framing.feed(&buffer.filled()[before..]).err();
+        let mut found = self.finding.0.lock();
+        found.why = found.why.or(wrong);
+        found.is_http = self.framing.is_http();
+        drop(found);
         Poll::Ready(Ok(()))
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-}
+write_through!(Watched);
