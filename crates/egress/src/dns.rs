@@ -27,7 +27,7 @@ use crate::gate::Gate;
 use crate::limits::Rate;
 use crate::listeners::{Listeners, Stay};
 use crate::lock::Lock;
-use crate::names::Names;
+use crate::names::Chosen;
 use crate::stock::Family;
 use answer::Answer;
 use question::{Asked, Question, Reading, read};
@@ -46,7 +46,6 @@ const RECENT: usize = 64;
 
 pub(crate) struct Dns {
     gate: Gate,
-    names: Arc<Names>,
     listeners: Arc<Listeners>,
     learn: bool,
     at_once: Arc<Semaphore>,
@@ -56,10 +55,9 @@ pub(crate) struct Dns {
 }
 
 impl Dns {
-    pub(crate) fn new(gate: Gate, names: Arc<Names>, listeners: Arc<Listeners>, learn: bool) -> Self {
+    pub(crate) fn new(gate: Gate, listeners: Arc<Listeners>, learn: bool) -> Self {
         Self {
             gate,
-            names,
             listeners,
             learn,
             at_once: Arc::new(Semaphore::new(MOST_AT_ONCE)),
@@ -148,7 +146,7 @@ impl Dns {
             }
         };
         if let Some(address) = question.reverse {
-            return self.names.name_of(address).map_or(Answer::NoSuchName, Answer::Name);
+            return self.gate.names().name_of(address).map_or(Answer::NoSuchName, Answer::Name);
         }
         if name.is_localhost() {
             return match question.asked {
@@ -194,7 +192,11 @@ impl Dns {
         ports: impl Iterator<Item = u16>,
     ) -> Result<IpAddr, NetworkReason> {
         self.gate.outbox().room().await;
-        let found = self.names.find_or_add(name)?;
+        let chosen = match self.gate.rules().names_exactly(name) {
+            true => Chosen::ByRule,
+            false => Chosen::ByCommand,
+        };
+        let found = self.gate.names().find_or_add(name, chosen)?;
         let (v4, v6) = found.pair;
         if found.new {
             self.gate.outbox().push(Event::Named { name: name.to_string(), v4, v6 });
@@ -202,7 +204,7 @@ impl Dns {
         let address = if asked == Asked::V4 { IpAddr::from(v4) } else { IpAddr::from(v6) };
         let host = Host::Name(name.clone());
         for port in ports {
-            self.listeners.ensure(SocketAddr::new(address, port), &host, Stay::Always).await?;
+            self.listeners.ensure(SocketAddr::new(address, port), &host, Stay::Always(chosen)).await?;
         }
         // The owner must know the name before anything can connect to it.
         self.gate.outbox().settled().await;

@@ -312,3 +312,22 @@ proptest! {
         }
     }
 }
+
+/// A wildcard has names without end; what is granted by name must not go under in them.
+#[tokio::test]
+async fn a_flood_of_names_leaves_room_for_those_with_rules() {
+    for (names, listeners) in [(3, 500), (200, 4)] {
+        let mut scene = Scene::allow(&["*.example:8081", "api.example:8082"]);
+        (scene.names, scene.caps.listeners) = (names, listeners);
+        let stage = Stage::start(scene).await;
+        let mut refused = 0;
+        for index in 0..6 {
+            refused += usize::from(stage.address_of(&format!("n{index}.example")).await.is_err());
+        }
+        assert!(refused > 0);
+        let address = stage.address_of("api.example").await.unwrap();
+        for port in [8081, 8082] {
+            TcpStream::connect((address, port)).await.unwrap();
+        }
+    }
+}

@@ -32,6 +32,9 @@ pub enum SocketRole {
     /// A TCP socket, not bound yet.
     SpareV4,
     SpareV6,
+    /// Hears of datagrams that nobody took.
+    IcmpV4,
+    IcmpV6,
 }
 
 /// How a connection came.

@@ -12,6 +12,7 @@ use ringfence_policy::{Host, NetworkReason, NetworkRules};
 use crate::admission::{Admission, Asked};
 use crate::event::{Event, Via};
 use crate::limits::{Bandwidth, Connections};
+use crate::names::{Names, is_fake};
 use crate::outbox::Outbox;
 use crate::resolve::Resolver;
 use crate::terminate::Terminator;
@@ -23,6 +24,7 @@ pub(crate) struct Gate(Arc<Shared>);
 
 pub(crate) struct Shared {
     pub(crate) rules: NetworkRules,
+    pub(crate) names: Names,
     pub(crate) outbox: Outbox,
     pub(crate) connections: Connections,
     pub(crate) bandwidth: Bandwidth,
@@ -43,6 +45,10 @@ impl Gate {
 
     pub(crate) fn rules(&self) -> &NetworkRules {
         &self.0.rules
+    }
+
+    pub(crate) fn names(&self) -> &Names {
+        &self.0.names
     }
 
     pub(crate) fn terminator(&self) -> Option<&Terminator> {
@@ -79,7 +85,7 @@ impl Gate {
         via: Via,
     ) -> Result<Admission, NetworkReason> {
         let host = self.meant(host, port);
-        let place = self.rules().decide(&host, port).and_then(|_| self.0.connections.take());
+        let place = self.decide(&host, port).and_then(|()| self.0.connections.take());
         match place {
             Ok(place) => {
                 let id = self.0.next_id.fetch_add(1, Ordering::Relaxed);
@@ -92,13 +98,32 @@ impl Gate {
         }
     }
 
+    /// What the rules say, and that an address which stands for names only is nobody's before it was given to one.
+    pub(crate) fn decide(&self, host: &Host, port: u16) -> Result<(), NetworkReason> {
+        match host {
+            Host::Address(address) if is_fake(*address) && !self.rules().has_literal(*address) => {
+                Err(NetworkReason::NotGranted)
+            }
+            host => self.rules().decide(host, port).map(|_| ()),
+        }
+    }
+
+    /// An address that was given for a name means that name, whoever is told of it: some programs look a name up first
+    /// and ask a proxy then.
+    pub(crate) fn named(&self, host: Host) -> Host {
+        match &host {
+            Host::Address(address) => self.names().name_of(address.to_canonical()).map_or(host, Host::Name),
+            Host::Name(_) => host,
+        }
+    }
+
     /// `localhost` is a name for the caller's own loopback, where that port of it is granted.
     fn meant(&self, host: &Host, port: u16) -> Host {
-        match host {
+        match self.named(host.clone()) {
             Host::Name(name) if name.is_localhost() && self.rules().local().contains(&port) => {
                 Host::from(Ipv4Addr::LOCALHOST)
             }
-            host => host.clone(),
+            host => host,
         }
     }
 
@@ -125,6 +150,7 @@ fn shorten_reason(reason: NetworkReason) -> NetworkReason {
         NetworkReason::Sni { found } => NetworkReason::Sni { found: shorten(&found) },
         NetworkReason::HostHeader { found } => NetworkReason::HostHeader { found: shorten(&found) },
         NetworkReason::BadName { why } => NetworkReason::BadName { why: shorten(&why) },
+        NetworkReason::Malformed { why } => NetworkReason::Malformed { why: shorten(&why) },
         NetworkReason::Certificate { why } => NetworkReason::Certificate { why: shorten(&why) },
         NetworkReason::Http { method, path } => {
             NetworkReason::Http { method: shorten(&method), path: shorten(&path) }

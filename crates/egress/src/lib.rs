@@ -10,6 +10,7 @@ mod authority;
 mod carry;
 mod channel;
 mod connection;
+mod datagrams;
 mod dial;
 mod dns;
 mod event;

@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep};
 use crate::connection::{Front, serve};
 use crate::gate::Gate;
 use crate::lock::Lock;
+use crate::names::Chosen;
 use crate::relay::prepare;
 use crate::stock::{Family, Stock};
 
@@ -34,13 +35,22 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub(crate) struct Listeners {
     gate: Gate,
     stock: Arc<Stock>,
-    bound: Lock<HashMap<SocketAddr, Bound>>,
+    bound: Lock<Bounds>,
     /// One listener is bound at a time, so that two questions for a name do not bind twice.
     binding: Mutex<()>,
     most: usize,
+    /// So many of those are kept for names that have rules of their own.
+    kept: usize,
     /// Connections that a proxy or a listener has accepted and not finished; beyond the cap they are dropped at once.
     accepted: Arc<AtomicUsize>,
     most_accepted: usize,
+}
+
+#[derive(Default)]
+struct Bounds {
+    by_address: HashMap<SocketAddr, Bound>,
+    /// How many of them are for names with rules of their own.
+    by_rule: usize,
 }
 
 struct Bound {
@@ -53,7 +63,7 @@ struct Bound {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stay {
     /// As long as the sandbox: its name may be connected to without another question.
-    Always,
+    Always(Chosen),
     /// Open mode: each connect asks first.
     WhileUsed,
 }
@@ -75,12 +85,15 @@ impl Caps {
 
 impl Listeners {
     pub(crate) fn new(gate: Gate, stock: Arc<Stock>, caps: Caps) -> Self {
+        // One for each family. A policy that lists more names than that leaves the rest to whoever comes first.
+        let kept = (gate.rules().exact_pairs() * 2).min(caps.listeners / 2);
         Self {
             gate,
             stock,
             bound: Lock::default(),
             binding: Mutex::default(),
             most: caps.listeners,
+            kept,
             accepted: Arc::default(),
             most_accepted: caps.accepted,
         }
@@ -129,11 +142,11 @@ impl Listeners {
     /// that program that a connect reaches.
     pub(crate) async fn ensure(&self, at: SocketAddr, host: &Host, stay: Stay) -> Result<(), NetworkReason> {
         let _one = self.binding.lock().await;
-        if let Some(bound) = self.bound.lock().get_mut(&at) {
+        if let Some(bound) = self.bound.lock().by_address.get_mut(&at) {
             bound.asked = Instant::now();
             return Ok(());
         }
-        self.make_room()?;
+        self.make_room(stay)?;
         let socket = self.stock.take(Family::of(at.ip())).await.ok_or(NetworkReason::EgressGone)?;
         match bind(&socket, at) {
             Ok(()) => {}
@@ -142,7 +155,9 @@ impl Listeners {
         }
         let front = Front::Target(host.clone(), at.port());
         let task = self.accept_on(socket, front).map_err(|_| NetworkReason::EgressGone)?;
-        self.bound.lock().insert(at, Bound { task, stay, asked: Instant::now() });
+        let mut bound = self.bound.lock();
+        bound.by_rule += usize::from(stay == Stay::Always(Chosen::ByRule));
+        bound.by_address.insert(at, Bound { task, stay, asked: Instant::now() });
         Ok(())
     }
 
@@ -154,20 +169,30 @@ impl Listeners {
         }
     }
 
-    fn make_room(&self) -> Result<(), NetworkReason> {
-        if self.bound.lock().len() < self.most {
+    fn make_room(&self, stay: Stay) -> Result<(), NetworkReason> {
+        if self.has_room(stay) {
             return Ok(());
         }
         self.close_older_than(FRESH, self.most / 8 + 1);
-        if self.bound.lock().len() < self.most {
+        if self.has_room(stay) {
             return Ok(());
         }
         Err(NetworkReason::Names { limit: u32::try_from(self.most).unwrap_or(u32::MAX) })
     }
 
+    /// What is kept for names with rules of their own, and not used by them yet, is nobody else's.
+    fn has_room(&self, stay: Stay) -> bool {
+        let bound = self.bound.lock();
+        let kept = match stay {
+            Stay::Always(Chosen::ByRule) => 0,
+            Stay::Always(Chosen::ByCommand) | Stay::WhileUsed => self.kept.saturating_sub(bound.by_rule),
+        };
+        bound.by_address.len() + kept < self.most
+    }
+
     /// Close listeners of open mode, those first that were asked for longest ago.
     fn close_older_than(&self, age: Duration, most: usize) {
-        let mut bound = self.bound.lock();
+        let bound = &mut self.bound.lock().by_address;
         let mut old: Vec<(Instant, SocketAddr)> = bound
             .iter()
             .filter(|(_, bound)| bound.stay == Stay::WhileUsed && bound.asked.elapsed() >= age)

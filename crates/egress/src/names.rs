@@ -8,7 +8,8 @@ use ringfence_policy::{HostName, NetworkReason};
 use crate::addresses::{FAKE_V4, FAKE_V6, fake_address};
 use crate::lock::Lock;
 
-/// So many names in the life of a sandbox. Each costs listeners and memory outside.
+/// So many names in the life of a sandbox, beside those that the policy lists one by one. Each costs listeners and
+/// memory outside.
 pub(crate) const MOST_NAMES: u32 = 8192;
 
 /// Both addresses of a name.
@@ -23,8 +24,19 @@ pub(crate) struct Names {
 /// The addresses of the name with this index, while there are any.
 type Place = Box<dyn Fn(u32) -> Option<Pair> + Send + Sync>;
 
+/// Who chose a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chosen {
+    /// The user: a rule names it exactly. Nothing that the command does may take its place away.
+    ByRule,
+    /// The command, below a wildcard for example; there is no end to those.
+    ByCommand,
+}
+
 #[derive(Default)]
 struct Known {
+    /// How many of them the command chose.
+    by_command: u32,
     pairs: HashMap<HostName, Pair>,
     names: HashMap<IpAddr, HostName>,
 }
@@ -47,14 +59,19 @@ impl Names {
         Self { known: Lock::default(), limit, place }
     }
 
-    pub(crate) fn find_or_add(&self, name: &HostName) -> Result<Found, NetworkReason> {
+    pub(crate) fn find_or_add(&self, name: &HostName, chosen: Chosen) -> Result<Found, NetworkReason> {
         let mut known = self.known.lock();
         if let Some(&pair) = known.pairs.get(name) {
             return Ok(Found { pair, new: false });
         }
         let full = NetworkReason::Names { limit: self.limit };
-        let index = u32::try_from(known.pairs.len()).ok().filter(|index| *index < self.limit);
-        let pair = index.and_then(&self.place).ok_or(full)?;
+        if chosen == Chosen::ByCommand {
+            if known.by_command >= self.limit {
+                return Err(full);
+            }
+            known.by_command += 1;
+        }
+        let pair = u32::try_from(known.pairs.len()).ok().and_then(&self.place).ok_or(full)?;
         known.pairs.insert(name.clone(), pair);
         known.names.insert(pair.0.into(), name.clone());
         known.names.insert(pair.1.into(), name.clone());
@@ -89,12 +106,13 @@ mod tests {
     #[test]
     fn a_name_keeps_its_addresses_and_they_keep_their_name() {
         let names = Names::new();
-        let first = names.find_or_add(&name("one.example")).unwrap();
-        let second = names.find_or_add(&name("two.example")).unwrap();
+        let first = names.find_or_add(&name("one.example"), Chosen::ByCommand).unwrap();
+        let second = names.find_or_add(&name("two.example"), Chosen::ByRule).unwrap();
         assert_eq!(first.pair, (Ipv4Addr::new(198, 18, 1, 0), "fd72:6664:0:1::100".parse().unwrap()));
         assert_ne!(first.pair, second.pair);
         assert!(first.new && second.new);
-        assert_eq!(names.find_or_add(&name("One.Example.")).unwrap(), Found { new: false, ..first });
+        let again = names.find_or_add(&name("One.Example."), Chosen::ByCommand).unwrap();
+        assert_eq!(again, Found { new: false, ..first });
         assert_eq!(names.name_of(second.pair.0.into()), Some(name("two.example")));
         assert_eq!(names.name_of(second.pair.1.into()), Some(name("two.example")));
         assert_eq!(names.name_of("198.18.0.1".parse().unwrap()), None);
@@ -103,11 +121,33 @@ mod tests {
     #[test]
     fn names_run_out_but_those_known_stay() {
         let names = Names::with(3, Box::new(fake_address));
+        let ask = |text: &str| names.find_or_add(&name(text), Chosen::ByCommand);
         for index in 0..3 {
-            names.find_or_add(&name(&format!("n{index}.example"))).unwrap();
+            ask(&format!("n{index}.example")).unwrap();
         }
-        assert_eq!(names.find_or_add(&name("n3.example")), Err(NetworkReason::Names { limit: 3 }));
-        assert!(names.find_or_add(&name("n2.example")).is_ok());
+        assert_eq!(ask("n3.example"), Err(NetworkReason::Names { limit: 3 }));
+        assert!(ask("n2.example").is_ok());
+    }
+
+    #[test]
+    fn a_name_with_a_rule_of_its_own_always_has_a_place() {
+        let names = Names::with(3, Box::new(fake_address));
+        let rules = |from: u32| (from..from + 5).map(|index| name(&format!("r{index}.example")));
+        let given = |wanted: Vec<HostName>| {
+            wanted
+                .iter()
+                .map(|name| names.find_or_add(name, Chosen::ByRule).unwrap().pair)
+                .collect::<Vec<_>>()
+        };
+        let mut pairs = given(rules(0).collect());
+        let flood =
+            (0..10).filter(|n| names.find_or_add(&name(&format!("n{n}.example")), Chosen::ByCommand).is_ok());
+        // Those with rules took none of the command's places.
+        assert_eq!(flood.count(), 3);
+        pairs.extend(given(rules(5).collect()));
+        pairs.sort();
+        pairs.dedup();
+        assert_eq!(pairs.len(), 10);
     }
 
     #[test]

@@ -64,6 +64,7 @@ fn serve(setup: &Setup, prepared: Prepared, owner: OwnedFd) -> io::Result<()> {
         let most = u32::try_from(caps.accepted).unwrap_or(u32::MAX);
         let gate = Gate::new(Shared {
             rules,
+            names: Names::new(),
             outbox: outbox.clone(),
             connections: Connections::new(setup.connections.unwrap_or(most)),
             bandwidth: Bandwidth::new(setup.bandwidth),
@@ -75,7 +76,7 @@ fn serve(setup: &Setup, prepared: Prepared, owner: OwnedFd) -> io::Result<()> {
             stand_ins: Default::default(),
         });
         outbox.push(Event::Ready { authority });
-        let ended = Server::new(gate, Names::new(), setup.learn, caps).serve(&channel).await;
+        let ended = Server::new(gate, setup.learn, caps).serve(&channel).await;
         io::Result::Ok((outbox, ended))
     })?;
     // Every connection ends here, and says so.

@@ -10,37 +10,39 @@ use tokio::net::TcpListener;
 
 use crate::channel::{Channel, Received};
 use crate::connection::Front;
+use crate::datagrams::Datagrams;
 use crate::dns::Dns;
 use crate::event::{Event, Order, SocketRole};
 use crate::gate::Gate;
 use crate::listeners::{Caps, Listeners, Stay};
-use crate::names::{Names, is_fake};
 use crate::stock::{Family, Stock};
 
 pub(crate) struct Server {
     gate: Gate,
-    names: Arc<Names>,
     stock: Arc<Stock>,
     listeners: Arc<Listeners>,
     dns: Arc<Dns>,
+    datagrams: Arc<Datagrams>,
 }
 
 impl Server {
-    pub(crate) fn new(gate: Gate, names: Names, learn: bool, caps: Caps) -> Self {
-        let names = Arc::new(names);
+    pub(crate) fn new(gate: Gate, learn: bool, caps: Caps) -> Self {
         let stock = Arc::new(Stock::new(gate.outbox().clone()));
         let listeners = Arc::new(Listeners::new(gate.clone(), stock.clone(), caps));
-        let dns = Arc::new(Dns::new(gate.clone(), names.clone(), listeners.clone(), learn));
-        Self { gate, names, stock, listeners, dns }
+        let dns = Arc::new(Dns::new(gate.clone(), listeners.clone(), learn));
+        let datagrams = Arc::new(Datagrams::new(gate.clone()));
+        Self { gate, stock, listeners, dns, datagrams }
     }
 
     /// Until the owner closes its end.
     pub(crate) async fn serve(&self, channel: &Channel) -> io::Result<()> {
-        tokio::select! {
+        let ended = tokio::select! {
             ended = self.take_orders(channel) => ended,
             error = self.gate.outbox().deliver() => Err(error),
             never = self.listeners.expire() => never,
-        }
+        };
+        self.datagrams.drain();
+        ended
     }
 
     async fn take_orders(&self, channel: &Channel) -> io::Result<()> {
@@ -61,10 +63,7 @@ impl Server {
     fn take(&self, role: SocketRole, socket: OwnedFd) -> io::Result<()> {
         match role {
             SocketRole::DnsUdp => {
-                let socket = UdpSocket::from(socket);
-                socket.set_nonblocking(true)?;
-                let socket = tokio::net::UdpSocket::from_std(socket)?;
-                tokio::spawn(self.dns.clone().serve_udp(socket));
+                tokio::spawn(self.dns.clone().serve_udp(messages(socket)?));
             }
             SocketRole::DnsTcp => {
                 let listener = std::net::TcpListener::from(socket);
@@ -80,6 +79,8 @@ impl Server {
             }
             SocketRole::SpareV4 => self.stock.add(Family::V4, socket),
             SocketRole::SpareV6 => self.stock.add(Family::V6, socket),
+            SocketRole::IcmpV4 => self.datagrams.watch(Family::V4, messages(socket)?),
+            SocketRole::IcmpV6 => self.datagrams.watch(Family::V6, messages(socket)?),
         }
         Ok(())
     }
@@ -90,29 +91,26 @@ impl Server {
 
     /// The command waits meanwhile, and the sockets that this needs may have to be ordered: not in this loop.
     fn listen(&self, id: u64, address: SocketAddr) {
-        let (gate, names, listeners) = (self.gate.clone(), self.names.clone(), self.listeners.clone());
+        let (gate, listeners) = (self.gate.clone(), self.listeners.clone());
         tokio::spawn(async move {
-            let refused = listen(&gate, &names, &listeners, address).await.err();
+            let refused = listen(&gate, &listeners, address).await.err();
             gate.outbox().push(Event::Listening { id, refused });
         });
     }
 }
 
-async fn listen(
-    gate: &Gate,
-    names: &Names,
-    listeners: &Listeners,
-    address: SocketAddr,
-) -> Result<(), NetworkReason> {
+async fn listen(gate: &Gate, listeners: &Listeners, address: SocketAddr) -> Result<(), NetworkReason> {
     let at = SocketAddr::new(address.ip().to_canonical(), address.port());
-    let host = match names.name_of(at.ip()) {
-        Some(name) => Host::Name(name),
-        // Nobody has that address yet.
-        None if is_fake(at.ip()) => return Err(NetworkReason::NotGranted),
-        None => Host::from(at.ip()),
-    };
-    gate.rules().decide(&host, at.port())?;
+    let host = gate.named(Host::from(at.ip()));
+    gate.decide(&host, at.port())?;
     listeners.ensure(at, &host, Stay::WhileUsed).await
+}
+
+/// A socket that gives whole messages; to what is asked of it here, a raw one is the same.
+fn messages(socket: OwnedFd) -> io::Result<tokio::net::UdpSocket> {
+    let socket = UdpSocket::from(socket);
+    socket.set_nonblocking(true)?;
+    tokio::net::UdpSocket::from_std(socket)
 }
 
 fn target(at: SocketAddr) -> Front {

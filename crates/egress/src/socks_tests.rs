@@ -103,3 +103,44 @@ async fn what_is_not_socks_5_is_closed() {
         assert_eq!(back, answer, "{bytes:?}");
     }
 }
+
+/// Some programs look a name up first and ask the proxy for the address that they got.
+#[tokio::test]
+async fn an_address_that_was_given_for_a_name_is_that_name() {
+    let (stage, origin) = stage().await;
+    let address = stage.address_of(NAME).await.unwrap();
+    let proxy = stage.socks_proxy.to_string();
+    let resolve = format!("one.example.com:8081:{address}");
+    let arguments = ["--socks5", &proxy, "--resolve", &resolve, "http://one.example.com:8081/s"];
+    let body = stdout(&curl(&stage, &[], &arguments).await);
+    assert!(body.starts_with("GET /s\n"), "{body}");
+    assert_eq!(origin.last().header("host").as_deref(), Some("one.example.com:8081"));
+    let opened = stage.event(|event| match event {
+        Event::Opened { via, host, port, .. } => Some((*via, host.clone(), *port)),
+        _ => None,
+    });
+    assert_eq!(opened.await, (Via::Socks, NAME.to_owned(), 8081));
+    // It is judged as that name is: other ports, and addresses that no name has, are refused.
+    let std::net::IpAddr::V4(v4) = address else { panic!("{address}") };
+    for (octets, port) in [(v4.octets(), 8082_u16), ([198, 18, 200, 200], 8081)] {
+        let request = [&[5, 1, 0, 1][..], &octets, &port.to_be_bytes()].concat();
+        assert_eq!(ask(&stage, &request).await, written(Reply::NotAllowed), "{octets:?}");
+    }
+    let denied = stage.event(|event| match event {
+        Event::Denied { host, port: Some(8082), reason, .. } => Some((host.clone(), reason.clone())),
+        _ => None,
+    });
+    assert_eq!(denied.await, (NAME.to_owned(), NetworkReason::Port { granted: vec![8081] }));
+}
+
+/// Not where everything is open either: outside, such an address is somebody else's.
+#[tokio::test]
+async fn an_address_of_ours_that_no_name_has_is_refused_in_every_mode() {
+    let mut scene = Scene::allow(&[]);
+    scene.network.mode = ringfence_policy::NetworkMode::Open;
+    scene.network.private = vec!["fd00::/8".parse().unwrap()];
+    let stage = Stage::start(scene).await;
+    let address: std::net::Ipv6Addr = "fd72:6664:0:1::100".parse().unwrap();
+    let request = [&[5, 1, 0, 4][..], &address.octets(), &[0, 80]].concat();
+    assert_eq!(ask(&stage, &request).await, written(Reply::NotAllowed));
+}

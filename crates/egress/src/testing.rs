@@ -114,6 +114,7 @@ impl Stage {
         let outbox = Outbox::new(channel.clone());
         let gate = Gate::new(Shared {
             rules: NetworkRules::new(&scene.network),
+            names: Names::with(scene.names, place()),
             outbox: outbox.clone(),
             connections: Connections::new(scene.connections),
             bandwidth: Bandwidth::new(scene.bandwidth),
@@ -123,8 +124,7 @@ impl Stage {
             next_id: Default::default(),
             stand_ins: scene.stand_ins,
         });
-        let names = Names::with(scene.names, place());
-        let server = Server::new(gate.clone(), names, scene.learn, scene.caps);
+        let server = Server::new(gate.clone(), scene.learn, scene.caps);
         let server = tokio::spawn(async move { server.serve(&channel).await });
 
         let ours = std::os::unix::net::UnixDatagram::from(ours);

@@ -8,7 +8,8 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, open, openat};
 use rustix::net::sockopt::{set_ipv6_freebind, set_ipv6_v6only, set_socket_reuseaddr};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, listen, recv, send, socket_with,
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, bind, ipproto, listen, recv,
+    send, socket_with,
 };
 
 /// What to make in a namespace beside `lo`.
@@ -28,6 +29,10 @@ pub enum SocketShape {
     /// TCP, to be bound by whoever it is given to.
     SpareV4,
     SpareV6,
+    /// Hears every ICMP message of the namespace, so also those that tell a sender that nobody took its datagram. Needs
+    /// the right to make raw sockets.
+    IcmpV4,
+    IcmpV6,
 }
 
 /// How many connections wait for whoever accepts them.
@@ -100,7 +105,14 @@ pub fn make_socket(shape: SocketShape) -> io::Result<OwnedFd> {
             listen(&socket, BACKLOG)?;
             Ok(socket)
         }
+        SocketShape::IcmpV4 => raw(AddressFamily::INET, ipproto::ICMP),
+        SocketShape::IcmpV6 => raw(AddressFamily::INET6, ipproto::ICMPV6),
     }
+}
+
+fn raw(family: AddressFamily, protocol: Protocol) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(socket_with(family, SocketType::RAW, flags, Some(protocol))?)
 }
 
 fn add_routes(local: &[(IpAddr, u8)]) -> io::Result<()> {

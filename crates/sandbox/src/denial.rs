@@ -45,6 +45,9 @@ impl Denial {
             | Blocked::FileHidden { path }
             | Blocked::HostSocket { path }
             | Blocked::Secret { path, .. } => path.display().to_string(),
+            Blocked::Network { host, port: Some(port), .. } if host.contains(':') => {
+                format!("[{host}]:{port}")
+            }
             Blocked::Network { host, port, .. } => port.map_or(host.clone(), |port| format!("{host}:{port}")),
             Blocked::Limit { clause, .. } => clause.as_str().to_string(),
         };
@@ -85,6 +88,8 @@ impl Denials {
                 && had.what == denial.what
                 && had.rule == denial.rule
                 && had.process == denial.process
+                // That rule has many reasons: a datagram is not the same as another server name.
+                && (had.rule != "network" || had.remedy == denial.remedy)
         };
         if let Some(had) = self.0.iter_mut().find(same) {
             had.count += denial.count;

@@ -150,7 +150,11 @@ fn sockets(rules: &NetworkRules, facts: &NetworkFacts) -> Vec<(SocketRole, Socke
         (SocketRole::DnsTcp, SocketShape::Tcp(DNS)),
         (SocketRole::HttpProxy, SocketShape::Tcp(HTTP_PROXY)),
         (SocketRole::SocksProxy, SocketShape::Tcp(SOCKS_PROXY)),
+        (SocketRole::IcmpV4, SocketShape::IcmpV4),
     ];
+    if facts.ipv6 {
+        sockets.push((SocketRole::IcmpV6, SocketShape::IcmpV6));
+    }
     if facts.resolver_file.is_none() {
         // Where programs ask that were told nothing.
         let default = SocketAddr::from((Ipv4Addr::LOCALHOST, DNS.port()));

@@ -172,10 +172,14 @@ impl<'a> Connects<'a> {
                     egress.remember(from, process);
                 }
             }
+            // To connect a datagram socket sends nothing, and many programs do so only to see which way an address lies.
+            // Where there is a way, egress hears of what is sent.
+            (Some(egress), Err(Errno::NETUNREACH)) if !stream => {
+                egress.refused_datagram(to, process, denials);
+            }
             (None, Err(error)) if leads_out(to) && is_refusal(error) => {
-                let reason = if stream { NetworkReason::Off } else { NetworkReason::Udp };
-                let blocked =
-                    Blocked::Network { host: to.ip().to_string(), port: Some(to.port()), process, reason };
+                let (host, reason) = (to.ip().to_string(), NetworkReason::Off);
+                let blocked = Blocked::Network { host, port: Some(to.port()), process, reason };
                 denials.add(Denial::new(DenialKind::Network, &blocked));
             }
             _ => {}

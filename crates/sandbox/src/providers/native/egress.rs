@@ -52,6 +52,8 @@ pub(super) struct Egress {
     more: Option<(u8, u8)>,
     /// The namespace's own counts, held open.
     counters: Vec<File>,
+    /// Datagram sockets that had no way to go, each told of by itself.
+    unreachable: u64,
     gone: bool,
 }
 
@@ -113,6 +115,7 @@ impl Egress {
             listening: HashMap::new(),
             more: None,
             counters: Vec::new(),
+            unreachable: 0,
             gone: false,
         };
         drop(theirs);
@@ -206,6 +209,17 @@ impl Egress {
         self.deny(self.meant(to).to_string(), Some(to.port()), process, reason, denials);
     }
 
+    /// A datagram socket that was to be connected to where no way leads.
+    pub(super) fn refused_datagram(
+        &mut self,
+        to: SocketAddr,
+        process: Option<String>,
+        denials: &mut Denials,
+    ) {
+        self.unreachable += 1;
+        self.refused_for(to, process, NetworkReason::Udp, denials);
+    }
+
     /// May this connection be? If not, it is recorded, and there is nobody to connect to.
     pub(super) fn admits(&mut self, to: SocketAddr, process: Option<String>, denials: &mut Denials) -> bool {
         let host = self.meant(to);
@@ -225,7 +239,10 @@ impl Egress {
         reason: NetworkReason,
         denials: &mut Denials,
     ) {
-        self.tried.insert((host.clone(), port));
+        // What a rule would help with.
+        if matches!(reason, NetworkReason::Off | NetworkReason::NotGranted | NetworkReason::Port { .. }) {
+            self.tried.insert((host.clone(), port));
+        }
         let blocked = Blocked::Network { host, port, process, reason };
         denials.add(Denial::new(DenialKind::Network, &blocked));
     }
@@ -274,6 +291,11 @@ impl Egress {
             Event::Failed { what, why, fix } => return Err(cannot_start(what, why, fix)),
             Event::Named { name, v4, v6 } => {
                 if let Ok(name) = HostName::parse(&name) {
+                    // Where rules are learned, names without a rule have addresses too.
+                    let decided = self.rules.decide(&Host::Name(name.clone()), 443);
+                    if matches!(decided, Err(NetworkReason::Off | NetworkReason::NotGranted)) {
+                        self.tried.insert((name.to_string(), None));
+                    }
                     self.names.insert(v4.into(), name.clone());
                     self.names.insert(v6.into(), name);
                 }
@@ -330,7 +352,7 @@ impl Egress {
         while let Some(event) = self.next_event(deadline.saturating_duration_since(Instant::now())) {
             let _ = self.take_in(event, denials);
         }
-        let datagrams = unheard_datagrams(&self.counters);
+        let datagrams = unsent_datagrams(&self.counters).saturating_sub(self.unreachable);
         if datagrams > 0 {
             let blocked = Blocked::Network {
                 host: "datagrams".into(),
@@ -354,18 +376,18 @@ impl Drop for Egress {
     }
 }
 
-/// UDP that nobody inside took, which is all that was meant for outside.
-fn unheard_datagrams(counters: &[File]) -> u64 {
+/// What found no way out. No call waits for its owner to be sent, so that only the kernel knows how many there were.
+fn unsent_datagrams(counters: &[File]) -> u64 {
     let mut datagrams = 0;
     for file in counters {
         let mut text = String::new();
         let _ = (&*file).read_to_string(&mut text);
         // IPv6: a name and a number on each line. IPv4: a line of names, then one of numbers.
-        datagrams +=
-            text.lines().find_map(|line| line.strip_prefix("Udp6NoPorts")?.trim().parse().ok()).unwrap_or(0);
-        let mut udp = text.lines().filter(|line| line.starts_with("Udp: ")).map(str::split_whitespace);
-        if let (Some(names), Some(values)) = (udp.next(), udp.next()) {
-            let found = names.zip(values).find(|(name, _)| *name == "NoPorts");
+        let v6 = text.lines().find_map(|line| line.strip_prefix("Ip6OutNoRoutes")?.trim().parse().ok());
+        datagrams += v6.unwrap_or(0);
+        let mut ip = text.lines().filter(|line| line.starts_with("Ip: ")).map(str::split_whitespace);
+        if let (Some(names), Some(values)) = (ip.next(), ip.next()) {
+            let found = names.zip(values).find(|(name, _)| *name == "OutNoRoutes");
             datagrams += found.and_then(|(_, value)| value.parse::<u64>().ok()).unwrap_or(0);
         }
     }
