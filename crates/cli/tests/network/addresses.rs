@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::net::TcpListener;
 
-use ringfence_testing::{Answer, CLOSED, EVIL, Internet, TEN};
+use ringfence_testing::{Answer, CLOSED, EVIL, EVIL_V6, Internet, METADATA, NAT64_TEN, TEN, UNIQUE_LOCAL};
 
 use crate::attempt::{Attempt, attempt};
 use crate::row::Row;
@@ -151,81 +151,121 @@ pub(crate) fn loopback_server(internet: &Internet) -> u16 {
     })
 }
 
-/// Names that change their mind.
+/// Whoever is reached gets the token, so that the world can tell who that was.
+const TRY: &str = "for _ in range(12):\n    try:\n        stream = dial('{host}', {port})\n        \
+                   got = greeting_on(stream)\n        stream.sendall(b'{token}')\n    \
+                   except OSError: continue\n    \
+                   if not any(public in got for public in ('192.0.2.66', '2001:db8::66')): escaped(got)\n\
+                   held('never')";
+
+/// A name whose answers take turns, each of them good for this one question only (a time to live of 0).
+fn turning(name: &str, what: &str, turns: &'static [&'static [&'static str]]) -> Attempt {
+    let host = format!("{name}.rebind.test");
+    let told = host.clone();
+    let attempt = attempt(name, what).set_up(move |internet, _| {
+        let address = |text: &&str| text.parse().expect("an address");
+        let turns = turns.iter().map(|set| set.iter().map(address).collect()).collect();
+        internet.dns.set(&told, [Answer::Turns(turns)]);
+        let alias = told.replace(".rebind.test", ".alias.rebind.test");
+        internet.dns.set(&alias, [Answer::Alias(told.clone())]);
+        vec![("{port}".to_owned(), "4242".to_owned())]
+    });
+    attempt.python(&TRY.replace("{host}", &host)).world(|internet, scene| {
+        let contacts = internet.recorder.contacts();
+        let told = |said: &[u8]| String::from_utf8_lossy(said).contains(&scene.token);
+        let public = |at: &str| at == EVIL || at == EVIL_V6;
+        match contacts.iter().find(|contact| told(&contact.said) && !public(&contact.at.to_string())) {
+            Some(contact) => Err(format!("{} was reached", contact.at)),
+            None => Ok(()),
+        }
+    })
+}
+
+/// Names that change their mind: between the look-up that is checked and the dial, and from one connection to the next.
 fn changing() -> Vec<Row> {
-    let turning =
-        |name: &'static str, what: &str, turns: &'static [&'static [&'static str]], script: &str| {
-            let host = format!("{name}.rebind.test");
-            let asked = host.clone();
-            attempt(name, what)
-                .set_up(move |internet, _| {
-                    let address = |text: &&str| text.parse().expect("an address");
-                    let turns = turns.iter().map(|set| set.iter().map(address).collect()).collect();
-                    internet.dns.set(&host, [Answer::Turns(turns)]);
-                    Vec::new()
-                })
-                .grant([format!("{asked}:4242")])
-                .python(&script.replace("{host}", &asked))
-        };
-    // Whoever is reached gets the token, so that the world can tell who that was.
-    const TRY: &str = "for _ in range(12):\n    try:\n        stream = dial('{host}', 4242)\n        \
-                       got = greeting_on(stream)\n        stream.sendall(b'{token}')\n    \
-                       except OSError: continue\n    \
-                       if '10.1.2.3' in got or '169.254' in got: escaped(got)\nheld('never')";
-    let never_private = |row: Attempt| {
-        row.world(|internet, scene| {
-            let contacts = internet.recorder.contacts();
-            let told = |said: &[u8]| String::from_utf8_lossy(said).contains(&scene.token);
-            match contacts.iter().find(|contact| told(&contact.said) && contact.at.to_string() != EVIL) {
-                Some(contact) => Err(format!("{} was reached", contact.at)),
-                None => Ok(()),
-            }
+    type Turns = &'static [&'static [&'static str]];
+    const TURNS: &[(&str, &str, Turns)] = &[
+        ("rebinding", "is public at first and private at the next question", &[&[EVIL], &[TEN]]),
+        ("rebinding-back", "turns private and public by turns", &[&[TEN], &[EVIL], &[TEN], &[EVIL], &[TEN]]),
+        ("rebinding-metadata", "turns to the metadata address", &[&[EVIL], &[METADATA]]),
+        ("rebinding-v6", "turns from a public IPv6 address to a private one", &[&[EVIL_V6], &[UNIQUE_LOCAL]]),
+        ("rebinding-metadata-v6", "turns to the metadata address of IPv6", &[&[EVIL_V6], &["fd00:ec2::254"]]),
+        ("rebinding-nat64", "turns to a private address behind NAT64", &[&[EVIL_V6], &[NAT64_TEN]]),
+        ("rebinding-family", "turns private in the other family", &[&[EVIL], &[UNIQUE_LOCAL]]),
+        ("mixed-answer", "is public and private at the same time", &[&[TEN, EVIL]]),
+        ("mixed-answer-v6", "is public and private at the same time, by IPv6", &[&[UNIQUE_LOCAL, EVIL_V6]]),
+    ];
+    let granted = |name: &str| [format!("{name}.rebind.test:4242")];
+    let mut rows: Vec<Row> = TURNS
+        .iter()
+        .map(|(name, what, turns)| {
+            turning(name, &format!("connects to a name that {what}"), turns).grant(granted(name)).row()
         })
-    };
-    vec![
-        never_private(turning(
-            "rebinding",
-            "connects to a name that is public at first and private at the next question",
-            &[&[EVIL], &[TEN]],
-            TRY,
-        ))
-        .row(),
-        never_private(turning(
-            "rebinding-back",
-            "connects to a name that turns private and public again and again",
-            &[&[TEN], &[EVIL], &[TEN], &[EVIL], &[TEN]],
-            TRY,
-        ))
-        .row(),
-        never_private(turning(
-            "rebinding-metadata",
-            "connects to a name that turns to the metadata address",
-            &[&[EVIL], &["169.254.169.254"]],
-            TRY,
-        ))
-        .row(),
-        never_private(turning(
-            "mixed-answer",
-            "connects to a name with a public and a private address until it is the private one",
-            &[&[TEN, EVIL]],
-            TRY,
-        ))
-        .row(),
+        .collect();
+    // The same behind another name, and where every public address is open.
+    const PRIVATE: Turns = &[&[EVIL], &[TEN]];
+    const TO_METADATA: Turns = &[&[EVIL], &[METADATA]];
+    const PRIVATE_V6: Turns = &[&[EVIL_V6], &[UNIQUE_LOCAL]];
+    for (name, turns) in [
+        ("rebinding-alias", PRIVATE),
+        ("rebinding-alias-metadata", TO_METADATA),
+        ("rebinding-alias-v6", PRIVATE_V6),
+    ] {
+        let alias = format!("{name}.alias.rebind.test");
+        let row = turning(name, "connects to another name for one that turns private", turns)
+            .python(&TRY.replace("{host}", &alias));
+        rows.push(row.grant([format!("{alias}:4242")]).row());
+    }
+    for (name, turns) in [("rebinding-open", PRIVATE), ("rebinding-open-v6", PRIVATE_V6)] {
+        let row =
+            turning(name, "connects to a name that turns private where everything public is open", turns);
+        rows.push(row.flags(["--network", "open"]).row());
+    }
+    rows.extend(turning_to_the_machine());
+    rows.push(
         turning(
             "rebinding-kept",
             "keeps a look-up of a public address, and connects to it when the name has become private",
             &[&[EVIL], &[TEN]],
-            "family, kind, _, _, address = socket.getaddrinfo('{host}', 4242, socket.AF_INET, socket.SOCK_STREAM)[0]\n\
-             time.sleep(0.05)\n\
+        )
+        .python(
+            "def look_up(): return socket.getaddrinfo('rebinding-kept.rebind.test', 4242, socket.AF_INET, socket.SOCK_STREAM)[0][4]\n\
+             address = look_up()\ntime.sleep(0.05)\n\
              for _ in range(6):\n    \
                  try: stream = socket.create_connection(address[:2], 5)\n    \
                  except OSError: continue\n    \
                  got = greeting_on(stream)\n    \
                  if '10.1.2.3' in got: escaped(got)\n    \
-                 address = socket.getaddrinfo('{host}', 4242, socket.AF_INET, socket.SOCK_STREAM)[0][4]\n\
+                 address = look_up()\n\
              held('never')",
         )
+        .grant(granted("rebinding-kept"))
         .row(),
+    );
+    rows
+}
+
+/// Names that turn to the machine's own loopback, where a service of the user listens.
+fn turning_to_the_machine() -> Vec<Row> {
+    let row = |name: &'static str, first: &'static str, then: &'static str| {
+        let host = format!("{name}.rebind.test");
+        let told = host.clone();
+        attempt(name, format!("connects to a name that turns to {then}"))
+            .set_up(move |internet, _| {
+                let turns = [first, then].map(|text| vec![text.parse().expect("an address")]);
+                internet.dns.set(&told, [Answer::Turns(turns.into())]);
+                vec![("{port}".to_owned(), loopback_server(internet).to_string())]
+            })
+            .grant([format!("{host}:{{port}}")])
+            .python(&TRY.replace("{host}", &host))
+            .denied(host)
+            .row()
+    };
+    vec![
+        row("rebinding-loopback", EVIL, "127.0.0.1"),
+        row("rebinding-loopback-v6", EVIL_V6, "::1"),
+        row("rebinding-loopback-mapped", EVIL_V6, "::ffff:127.0.0.1"),
+        row("rebinding-unspecified", EVIL, "0.0.0.0"),
     ]
 }
 

@@ -12,7 +12,7 @@ const STILL_WORKS: &str = "\nstarted = time.time()\ngot = greeted('echo.test')\n
 pub(crate) fn rows() -> Vec<Row> {
     let flood = |name: &str, what: &str, grants: &[&str], script: &str, twin: &str| {
         let whole = format!(
-            "greeted('echo.test')\ndef flood():\n    {}\ntry: flood()\nexcept OSError: pass{STILL_WORKS}",
+            "def flood():\n    {}\ntry: flood()\nexcept OSError: pass{STILL_WORKS}",
             script.replace('\n', "\n    ")
         );
         attempt(name, what)
@@ -27,24 +27,16 @@ pub(crate) fn rows() -> Vec<Row> {
             "flood-names",
             "asks for 10,000 names below a granted wildcard",
             &["*.good.test"],
-            "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.settimeout(0.5)\n\
-             for n in range(10000):\n    s.sendto(question(wire('n%d.good.test' % n)), ('{dns}', 53))\n    \
-             try: s.recv(600)\n    except OSError: pass",
-            "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.settimeout(2)\ngot = 0\n\
-             for n in range(10000):\n    s.sendto(question(wire('n%d.good.test' % n)), ('{dns}', 53))\n    \
-             try: got += len(s.recv(600)) > 40\n    except OSError: pass\n\
+            "ask_many('{dns}', ('n%d.good.test' % n for n in range(10000)), 0.5)",
+            "got = ask_many('{dns}', ('n%d.good.test' % n for n in range(10000)), 2)\n\
              if got > 9900: escaped('%d have addresses' % got)",
         ),
         flood(
             "flood-ungranted-names",
             "asks for 3,000 names that are not granted",
             &[],
-            "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.settimeout(0.5)\n\
-             for n in range(3000):\n    s.sendto(question(wire('n%d.evil.test' % n)), ('{dns}', 53))\n    \
-             try: s.recv(600)\n    except OSError: pass",
-            "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.settimeout(2)\ngot = 0\n\
-             for n in range(3000):\n    s.sendto(question(wire('n%d.evil.test' % n)), ('{dns}', 53))\n    \
-             try: got += len(s.recv(600)) > 40\n    except OSError: pass\n\
+            "ask_many('{dns}', ('n%d.evil.test' % n for n in range(3000)), 0.5)",
+            "got = ask_many('{dns}', ('n%d.evil.test' % n for n in range(3000)), 2)\n\
              if got > 2900: escaped('%d have addresses' % got)",
         ),
         flood(

@@ -142,6 +142,7 @@ pub(crate) fn rows() -> Vec<Row> {
                      if any(b'{{token}}' in line or b'evil' in line for line in taken): escaped(taken)\n\
                      held(repr(got[:300]))"
                 ))
+                .denied("raw.test")
                 .unheard()
                 .twin_python(&format!(
                     "if b'seen:' in say('raw.test', 8080, {bytes}, b'seen:'): escaped('the server took it')"

@@ -121,6 +121,26 @@ def server_hello(host, message, port=443):
         return "a server answered the handshake"
     raise OSError("no ServerHello: %r" % got[:50])
 
+def answered(stream):
+    """For a stream on which a ClientHello was sent: escaped if a server answers it."""
+    got = read(stream, b"\x16\x03\x03")
+    if got[:1] == b"\x16":
+        escaped("a server answered")
+    held(repr(got[:40]))
+
+def ask_many(server, names, patience):
+    """How many of these names have an address, asked for one after the other."""
+    stream = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    stream.settimeout(patience)
+    got = 0
+    for name in names:
+        stream.sendto(question(wire(name)), (server, 53))
+        try:
+            got += len(stream.recv(600)) > 40
+        except OSError:
+            pass
+    return got
+
 def tls(host, sni, port=443, check=False):
     context = ssl.create_default_context()
     if not check:

@@ -151,30 +151,8 @@ print(server.quit())\"",
         "exec 3<>/dev/tcp/mail.test/25 && head -1 <&3",
         "220 mail.test",
     ),
-    program(
-        "websocket",
-        "ws.test",
-        80,
-        "/usr/bin/python3 -c \"
-import asyncio, websockets
-async def main():
-    async with websockets.connect('ws://ws.test/ws') as ws:
-        await ws.send('hi'); print(await ws.recv())
-asyncio.run(main())\"",
-        "echo hi",
-    ),
-    program(
-        "websocket tls",
-        "ws.test",
-        443,
-        "/usr/bin/python3 -c \"
-import asyncio, websockets
-async def main():
-    async with websockets.connect('wss://ws.test/ws') as ws:
-        await ws.send('hi'); print(await ws.recv())
-asyncio.run(main())\"",
-        "echo hi",
-    ),
+    program("websocket", "ws.test", 80, "{websocket} ws://ws.test/ws", "echo hi"),
+    program("websocket tls", "ws.test", 443, "{websocket} wss://ws.test/ws", "echo hi"),
     program(
         "literal",
         "192.0.2.22",
@@ -190,6 +168,14 @@ asyncio.run(main())\"",
         "welcome to 2001:db8::22",
     ),
 ];
+
+/// Says `hi` to the address that it is given, and prints the answer.
+const WEBSOCKET: &str = "/usr/bin/python3 -c \"
+import asyncio, sys, websockets
+async def main():
+    async with websockets.connect(sys.argv[1]) as ws:
+        await ws.send('hi'); print(await ws.recv())
+asyncio.run(main())\"";
 
 /// Whether programs see the variables that lead to the sandbox's own proxies.
 #[derive(Clone, Copy, Debug)]
@@ -209,6 +195,7 @@ fn run(internet: &Internet, scene: &Scene, program: &Program, way: Way, rule: &s
                 "ssh -F none -o ConnectTimeout=10 -o UserKnownHostsFile={home}/known_hosts -i {home}/key"
             ),
         )
+        .replace("{websocket}", WEBSOCKET)
         .replace("{repository}", &Services::repository())
         .replace("{token}", &scene.token);
     let unset = if let Way::Transparent = way { crate::attempt::WITHOUT_PROXIES } else { "" };
@@ -300,4 +287,40 @@ fn other_clients_as_root() {
 fn other_clients_as_user() {
     services();
     all(SERVICES, Identity::User, true);
+}
+
+/// Where TLS ends in egress, programs trust its authority by whatever way they look for one.
+#[test]
+fn clients_trust_the_authority() {
+    let Some(internet) = Internet::get() else { return };
+    services();
+    let rule = |host: &str| {
+        format!("[[network.http]]\nhost = \"{host}\"\nmethods = [\"GET\", \"POST\"]\npaths = [\"/\"]\n")
+    };
+    let policy = format!(
+        "[network]\nmode = \"allow\"\nallow = [\"good.test:443\", \"git.test:443\", \"ws.test:443\"]\n\n{}{}{}",
+        rule("good.test"),
+        rule("git.test"),
+        rule("ws.test")
+    );
+    let ends_in_egress = |program: &&Program| program.port == 443 && program.name != "git https push";
+    let mut failures = Vec::new();
+    for identity in Identity::all() {
+        for program in WEB.iter().chain(SERVICES).filter(ends_in_egress) {
+            let scene = Scene::new(identity);
+            scene.write("policy.toml", &policy);
+            let file = scene.path("policy.toml").display().to_string();
+            // Without what the script sets itself.
+            let script = program
+                .script
+                .replace("NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt ", "")
+                .replace("{websocket}", WEBSOCKET);
+            let test = Test::in_scene(&scene).args(["--timeout", "30s", "--policy", &file]);
+            let outcome = internet.machine.within(|| test.run(["bash", "-c", &script]));
+            if outcome.exit != 0 || !outcome.output.contains(program.expects) {
+                failures.push(format!("{}\n{}", program.name, outcome.describe()));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} failures\n\n{}", failures.len(), failures.join("\n\n"));
 }

@@ -34,6 +34,28 @@ fn the_usual_variables_lead_to_our_proxies() {
     });
 }
 
+/// Some programs look a name up first, and ask the proxy for the address that they got.
+#[test]
+fn a_looked_up_address_is_its_name_to_a_proxy() {
+    each(|internet, identity| {
+        let granted = |test: Test| test.args(["--allow-host", "good.test"]);
+        let script = "export HTTPS_PROXY= https_proxy= ALL_PROXY= all_proxy=; \
+                      curl -sSf -x socks5://198.18.0.2:1080 https://good.test/; \
+                      a=$(/usr/bin/python3 -c \"import socket; print(socket.gethostbyname('good.test'))\"); \
+                      curl -sSf -x http://198.18.0.2:3128 -p --connect-to good.test:443:$a:443 https://good.test/; \
+                      curl -sSf -x http://198.18.0.2:3128 http://$a/";
+        let outcome = run(internet, identity, granted, script);
+        outcome.code(0).no_denials();
+        assert_eq!(outcome.output.matches("page of good.test").count(), 3, "{}", outcome.describe());
+        // One that no name has stays closed, and other ports of the name are.
+        let script = "getent ahostsv4 good.test >/dev/null; \
+                      curl -s --max-time 5 -x socks5://198.18.0.2:1080 http://198.18.77.7/; test $? = 97 || exit 1; \
+                      curl -s --max-time 5 -x socks5://198.18.0.2:1080 http://good.test:22/; test $? = 97 || exit 2";
+        let outcome = run(internet, identity, granted, script);
+        outcome.code(0).denial("198.18.77.7").denial("good.test:22");
+    });
+}
+
 #[test]
 fn no_network_means_no_proxy() {
     each(|internet, identity| {

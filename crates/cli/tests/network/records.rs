@@ -42,6 +42,110 @@ fn connections_are_counted_for_each_process_and_name() {
     );
 }
 
+/// Programs end their connections in many ways, some of them with a reset. What worked is not counted as an error.
+#[test]
+fn what_worked_has_no_errors() {
+    let script = "for n in 1 2 3; do curl -sSf https://good.test/ https://good.test/; curl -sSf --http1.1 https://good.test/; \
+                  curl -sSf http://good.test/big -o /dev/null; curl -sSf https://good.test/big -o /dev/null; \
+                  wget -qO- https://good.test/; wget -qO- http://good.test/; exec 3<>/dev/tcp/echo.test/4242; head -1 <&3; \
+                  exec 3>&-; /usr/bin/python3 -c \"import urllib.request as r; r.urlopen('https://good.test/', timeout=10).read()\"; done";
+    let granted = ["--allow-host", "good.test", "--allow-host", "echo.test:4242"];
+    for unset in ["", crate::attempt::WITHOUT_PROXIES] {
+        each(&granted, &format!("{unset} {script}"), |outcome| {
+            outcome.code(0).no_denials();
+            let found = connections(outcome);
+            assert!(found.len() >= 6, "{found:#?}");
+            assert!(found.iter().all(|connection| connection["errors"] == 0), "{found:#?}");
+        });
+    }
+    // A server that can't be reached is one.
+    each(&["--allow-host", "good.test:9"], "curl -s --max-time 5 http://good.test:9/; true", |outcome| {
+        let found = connections(outcome);
+        assert!(found.iter().any(|connection| connection["errors"] == 1), "{found:#?}");
+    });
+}
+
+/// One datagram, sent from a socket that is connected or not.
+fn datagram(connected: bool, host: &str, port: u16) -> String {
+    let send = match connected {
+        true => "s.connect(to); s.send(b'x')",
+        false => "s.sendto(b'x', to)",
+    };
+    format!(
+        "/usr/bin/python3 -c \"import socket\nkind, _, _, _, to = socket.getaddrinfo('{host}', {port}, 0, socket.SOCK_DGRAM)[0]\n\
+         s = socket.socket(kind, socket.SOCK_DGRAM)\ntry: {send}\nexcept OSError: pass\"; "
+    )
+}
+
+fn denial(outcome: &Outcome, what: &str) -> Value {
+    let json = outcome.json.as_ref().expect("a JSON object");
+    let denials = json["denials"].as_array().cloned().unwrap_or_default();
+    let found = denials.into_iter().find(|denial| denial["what"] == what);
+    found.unwrap_or_else(|| panic!("no denial of {what}\n{}", outcome.describe()))
+}
+
+#[test]
+fn a_refused_datagram_is_an_exact_denial() {
+    let is_udp = |denial: &Value, process: Value| {
+        assert!(
+            denial["remedy"].as_str().is_some_and(|text| text.contains("UDP is not carried")),
+            "{denial}"
+        );
+        assert_eq!(denial["flag"], Value::Null, "{denial}");
+        assert_eq!(denial["process"], process, "{denial}");
+    };
+    // Where a way leads the kernel tells of what was sent, and the owner knows who connected.
+    let script = datagram(true, "good.test", 443)
+        + &datagram(true, "192.0.2.66", 4242)
+        + &datagram(true, "2001:db8::66", 4242)
+        + &datagram(false, "echo.test", 4242);
+    each(&["--allow-host", "good.test", "--allow-host", "echo.test:4242"], &script, |outcome| {
+        for what in ["good.test:443", "192.0.2.66:4242", "[2001:db8::66]:4242"] {
+            is_udp(&denial(outcome, what), "python3".into());
+        }
+        is_udp(&denial(outcome, "echo.test:4242"), Value::Null);
+        assert_eq!(outcome.denials().len(), 4, "{}", outcome.describe());
+    });
+    each(&["--network", "open"], &script, |outcome| {
+        for what in ["good.test:443", "192.0.2.66:4242", "[2001:db8::66]:4242"] {
+            is_udp(&denial(outcome, what), "python3".into());
+        }
+        is_udp(&denial(outcome, "echo.test:4242"), Value::Null);
+    });
+    // No call waits for the owner to be sent: where no way leads, what is not connected is only counted.
+    let script = datagram(false, "192.0.2.66", 4242).repeat(2);
+    each(&["--allow-host", "good.test"], &script, |outcome| {
+        let denial = denial(outcome, "datagrams");
+        is_udp(&denial, Value::Null);
+        assert_eq!(denial["count"], 2, "{denial}");
+    });
+}
+
+#[test]
+fn a_datagram_where_there_is_no_network_says_so() {
+    let script = datagram(true, "192.0.2.66", 4242) + &datagram(true, "192.0.2.53", 53);
+    each(&[], &script, |outcome| {
+        let first = denial(outcome, "192.0.2.66:4242");
+        assert_eq!(first["rule"], "network.mode", "{first}");
+        assert_eq!(first["flag"], "--allow-host 192.0.2.66:4242", "{first}");
+        assert_eq!(first["process"], "python3", "{first}");
+        let name_server = denial(outcome, "192.0.2.53:53");
+        assert_eq!((&name_server["rule"], &name_server["flag"]), (&"network.mode".into(), &Value::Null));
+        assert!(name_server["remedy"].as_str().is_some_and(|text| text.contains("`--allow-host NAME`")));
+    });
+}
+
+/// Programs look which way addresses lie by connecting datagram sockets, and speak to each other by UDP.
+#[test]
+fn datagrams_that_stay_inside_are_no_denials() {
+    let script = format!("{}{}{}", datagram(true, "127.0.0.1", 9), datagram(false, "127.0.0.1", 9), {
+        "/usr/bin/python3 -c \"import socket; print(socket.getaddrinfo('good.test', 443))\"; curl -sSf https://good.test/"
+    });
+    each(&["--allow-host", "good.test"], &script, |outcome| {
+        outcome.code(0).no_denials();
+    });
+}
+
 #[test]
 fn a_run_without_a_network_has_no_record() {
     each(&[], "true", |outcome| {
@@ -77,6 +181,30 @@ fn learn_says_what_a_program_tried() {
             assert!(json.contains(rule), "{rule} was not learnt: {}", outcome.describe());
         }
         assert!(!outcome.output.contains("page of evil.test"));
+    });
+}
+
+/// A name that was only looked up needs no rule, but is worth knowing; ports are those that were tried, and no others.
+#[test]
+fn what_is_learnt_is_minimal() {
+    let script = "getent hosts evil.test; getent hosts good.test; curl -s --max-time 5 http://api.test/; \
+                  curl -s --max-time 5 https://api.test/; exec 3<>/dev/tcp/api.test/22; \
+                  exec 3<>/dev/tcp/echo.test/4242; \
+                  curl -s --max-time 5 -x http://198.18.0.2:3128 https://ws.test/; \
+                  exec 3<>/dev/tcp/198.18.0.2/3128; printf 'GET / HTTP/1.1\r\nHost: a\r\n\r\n' >&3; cat <&3; \
+                  curl -s --max-time 5 https://denied.good.test/; "
+        .to_owned()
+        + &datagram(true, "api.test", 9999)
+        + &datagram(true, "192.0.2.66", 9999)
+        + "true";
+    let flags = ["--learn", "--allow-host", "good.test", "--deny-host", "denied.good.test"];
+    each(&flags, &script, |outcome| {
+        outcome.code(0);
+        let learned = &outcome.json.as_ref().unwrap()["learned"];
+        let flags = ["api.test", "api.test:22", "echo.test:4242", "ws.test:443"];
+        let flags: Vec<Value> = flags.iter().map(|rule| format!("--allow-host {rule}").into()).collect();
+        assert_eq!(learned["flags"], Value::Array(flags), "{learned:#}");
+        assert_eq!(learned["looked_up"], serde_json::json!(["evil.test"]), "{learned:#}");
     });
 }
 

@@ -35,6 +35,11 @@ fn rules_are_what_they_say() {
             );
             try_it(&["--allow-local", &port], &script).code(0).stdout_contains("the machine itself");
         }
+        // A denied address on one port is denied on that port, also to a name that leads there.
+        let denied =
+            ["--allow-host", "good.test", "--deny-host", "192.0.2.10:80", "--deny-host", "[2001:db8::10]:80"];
+        try_it(&denied, "curl -sSf https://good.test/").code(0).no_denials();
+        try_it(&denied, "curl -sSf http://good.test/").denial("good.test:80");
         try_it(&["--allow-host", "localhost:80"], "true").refused("--allow-local 80");
         try_it(
             &["--network", "open"],
@@ -103,5 +108,85 @@ fn a_refused_request_says_why() {
         let text = &outcome.output;
         assert_eq!(text.matches("403").count(), 3, "{}", outcome.describe());
         assert!(text.contains("--allow-host evil.test"), "{}", outcome.describe());
+    }
+}
+
+/// What was wrong with a request that nobody should take is said in the answer and in the denial.
+#[test]
+fn a_malformed_request_is_a_denial() {
+    let Some(internet) = Internet::get() else { return };
+    for identity in Identity::all() {
+        let scene = Scene::new(identity);
+        let test = Test::in_scene(&scene).args(["--allow-host", "good.test"]);
+        let script = "ask() { exec 3<>/dev/tcp/$1/$2; printf \"$3\" >&3; cat <&3; }; \
+                      ask good.test 80 'GET / HTTP/1.1\\r\\nHost: good.test\\r\\nHost: good.test\\r\\n\\r\\n'; \
+                      ask 198.18.0.2 3128 'GET / HTTP/1.1\\r\\nHost: good.test\\r\\n\\r\\n'; \
+                      ask 198.18.0.2 3128 'GET http://good.test/ HTTP/1.1\\nHost: good.test\\n\\n'";
+        let outcome = internet.machine.within(|| test.run(["bash", "-c", script]));
+        assert_eq!(outcome.output.matches("HTTP/1.1 400 ").count(), 3, "{}", outcome.describe());
+        let denials = outcome.denials();
+        for (what, why) in [
+            ("good.test:80", "it has more than one Host"),
+            ("198.18.0.2:3128", "the target must be a whole URL"),
+            ("good.test:80", "a line ends without a carriage return"),
+        ] {
+            let found = denials.iter().any(|denial| denial.what == what && denial.remedy.contains(why));
+            assert!(found, "no denial of {what} says: {why}\n{}", outcome.describe());
+        }
+    }
+}
+
+/// What is checked is what is dialled: a name is looked up once for each connection, and not again between the two.
+#[test]
+fn a_connection_looks_its_name_up_once() {
+    use ringfence_testing::{Answer, EVIL, TEN};
+    let Some(internet) = Internet::get() else { return };
+    for identity in Identity::all() {
+        let scene = Scene::new(identity);
+        let name = format!("{}.rebind.test", scene.token.to_lowercase());
+        let turns = [EVIL, TEN].map(|text| vec![text.parse().expect("an address")]);
+        internet.dns.set(&name, [Answer::Turns(turns.into())]);
+        let test = Test::in_scene(&scene).args(["--allow-host", &format!("{name}:4242")]);
+        let script = format!("exec 3<>/dev/tcp/{name}/4242 && head -1 <&3");
+        let outcome = internet.machine.within(|| test.run(["bash", "-c", &script]));
+        outcome.code(0).stdout_contains("welcome to 192.0.2.66");
+        let asked = internet.dns.queries(&name);
+        assert_eq!(asked.iter().filter(|query| query.kind == 1).count(), 1, "{asked:?}");
+    }
+}
+
+/// Groups that the user has in a file, by their name.
+#[test]
+fn a_group_is_its_rules() {
+    let Some(internet) = Internet::get() else { return };
+    for identity in Identity::all() {
+        let scene = Scene::new(identity);
+        scene.write("policy.toml", "[network.groups]\nours = ['good.test:80', '*.api.test']\n");
+        let file = scene.path("policy.toml").display().to_string();
+        let test = Test::in_scene(&scene).args(["--policy", &file, "--allow-host", "@ours"]);
+        let script = "curl -sSf http://good.test/; curl -s https://good.test/; true";
+        let outcome = internet.machine.within(|| test.run(["bash", "-c", script]));
+        outcome.code(0).stdout_contains("page of good.test").denial("good.test:443");
+    }
+}
+
+/// Clients that send a GREASE ECH extension name the host outside of it, and are carried.
+#[test]
+fn an_empty_encrypted_hello_is_fine() {
+    let Some(internet) = Internet::get() else { return };
+    for identity in Identity::all() {
+        let scene = Scene::new(identity);
+        let test = Test::in_scene(&scene).args(["--allow-host", "good.test"]);
+        // The extension goes behind the others: its length is added to the two that hold it.
+        let script = "message = hello(b'good.test')\nbody = bytearray(message[4:])\n\
+                      ech = b'\\0' + struct.pack('>HHB', 1, 1, 7) + struct.pack('>H', 32) + os.urandom(32)\n\
+                      ech += struct.pack('>H', 144) + os.urandom(144)\n\
+                      ech = struct.pack('>HH', 0xfe0d, len(ech)) + ech\n\
+                      at = 2 + 32 + 1 + 2 + 4 + 2\nsize = struct.unpack('>H', body[at:at + 2])[0]\n\
+                      body[at:at + 2] = struct.pack('>H', size + len(ech))\nbody = bytes(body) + ech\n\
+                      message = b'\\x01' + struct.pack('>I', len(body))[1:] + body\n\
+                      escaped(server_hello('good.test', records(message)))";
+        let outcome = internet.machine.within(|| test.run(crate::attempt::python(script)));
+        outcome.code(0).stdout_contains("a server answered").no_denials();
     }
 }
