@@ -79,7 +79,7 @@ impl Datagrams {
             Family::V4 => read_v4(message),
             Family::V6 => read_v6(message),
         };
-        let Some(Refused { from, to }) = refused.filter(|refused| leads_out(refused)) else { return };
+        let Some(Refused { from, to }) = refused.filter(leads_out) else { return };
         if self.rate.take() {
             let host = self.gate.named(Host::from(to.ip())).to_string();
             self.gate.refuse(&host, Some(to.port()), Some(from), NetworkReason::Udp);
