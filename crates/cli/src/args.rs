@@ -1,5 +1,7 @@
 //! The command line as it is typed. `resolve` turns it into what the services take; nothing else reads these.
 
+mod skill;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -7,6 +9,11 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Command, Parser, Subcommand, ValueEnum};
 use ringfence_policy::{AddressRange, Bound, ByteSize, Clause, Cpus, HostName, HostRule, ProfileName, Span};
 use ringfence_service::Registry;
+
+pub(crate) use skill::{
+    SkillArgs, SkillDepsArgs, SkillGrantArgs, SkillGrantsArgs, SkillLayersVerb, SkillRevokeArgs, SkillRunArgs,
+    SkillVerb, described_skill_run,
+};
 
 /// Run commands in a sandbox that proves it is closed.
 #[derive(Debug, Parser)]
@@ -28,6 +35,7 @@ pub(crate) struct Cli {
 pub(crate) enum Verb {
     #[command(after_help = RUN_HELP)]
     Run(Box<RunArgs>),
+    Skill(SkillArgs),
     Policy(PolicyArgs),
     Trust(TrustArgs),
     Denials(DenialsArgs),
@@ -53,6 +61,7 @@ Examples:
   ringfence run --allow-registry pip -- pip install --target lib requests
   ringfence run --allow-host api.example.com --secret TOKEN=env:TOKEN@api.example.com -- ./deploy
   ringfence run --learn -- ./unknown-program
+  ringfence run --skills -- ls /skills
   ringfence run --json -- ls | jq .exit_code
   ringfence run --explain -- true";
 
@@ -64,6 +73,22 @@ pub(crate) fn described_run(command: Command) -> Command {
 /// Run a command in a fresh sandbox.
 #[derive(Debug, Default, Args)]
 pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) flags: RunFlags,
+    /// Show the whole skill library at /skills, read-only
+    #[arg(long, help_heading = "Skills")]
+    pub(crate) skills: bool,
+    /// The library's directory, if it is not yours
+    #[arg(long, value_name = "DIR", requires = "skills", help_heading = "Skills")]
+    pub(crate) library: Option<PathBuf>,
+    /// The command and its arguments
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// How a command is run and told of, shared by `run` and `skill run`.
+#[derive(Debug, Default, Args)]
+pub(crate) struct RunFlags {
     #[command(flatten)]
     pub(crate) policy: PolicyFlags,
     /// What builds the sandbox: native
@@ -96,12 +121,9 @@ pub(crate) struct RunArgs {
     /// Print what the command used, and its connections, on stderr
     #[arg(long, help_heading = "Output")]
     pub(crate) stats: bool,
-    /// The command and its arguments
-    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
-    pub(crate) command: Vec<OsString>,
 }
 
-/// The flags that say what a sandbox may do, shared by `run` and `policy show`.
+/// The flags that say what a sandbox may do, shared by `run`, `skill run` and `policy show`.
 #[derive(Debug, Default, Args)]
 pub(crate) struct PolicyFlags {
     /// The policy to start from: restrictive, moderate (the default) or permissive
@@ -369,7 +391,7 @@ pub(crate) struct ManArgs {
     pub(crate) directory: PathBuf,
 }
 
-fn bound<T>(text: &str) -> Result<Bound<T>, T::Err>
+pub(crate) fn bound<T>(text: &str) -> Result<Bound<T>, T::Err>
 where
     T: std::str::FromStr,
 {

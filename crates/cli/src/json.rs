@@ -1,6 +1,7 @@
 //! The object that `run --json` prints.
 
 use ringfence_sandbox::{Denial, End, Exited, NetworkRecord, Receipt};
+use ringfence_service::skills::{RanSkill, RanWith, SkillReport, WorkspaceChange};
 use ringfence_service::{LearnedRules, RunReport, ServiceError};
 use serde::Serialize;
 
@@ -30,6 +31,32 @@ pub(crate) struct RunObject {
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ServiceError>,
     receipt: Receipt,
+}
+
+/// What `skill run --json` prints: the same, and what is of the skill.
+#[derive(Debug, Serialize)]
+pub(crate) struct SkillRunObject {
+    #[serde(flatten)]
+    run: RunObject,
+    skill: RanSkill,
+    dependencies: RanWith,
+    /// New, changed and removed files of the workspace; null where that is gone with the sandbox.
+    workspace_changes: Option<Vec<WorkspaceChange>>,
+    workspace_changes_truncated: bool,
+}
+
+impl From<SkillReport> for SkillRunObject {
+    fn from(report: SkillReport) -> Self {
+        let SkillReport { run, skill, dependencies, workspace_changes } = report;
+        let truncated = workspace_changes.as_ref().is_some_and(|changes| changes.truncated);
+        Self {
+            run: run.into(),
+            skill,
+            dependencies,
+            workspace_changes: workspace_changes.map(|changes| changes.files),
+            workspace_changes_truncated: truncated,
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]

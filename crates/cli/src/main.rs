@@ -1,6 +1,7 @@
 //! The `ringfence` command: parse, call one service function, print.
 //!
-//! `ringfence run` is on the path of starting every command, so its parser is built alone, without the other verbs.
+//! `ringfence run` and `ringfence skill run` are on the path of starting every command, so their parsers are built alone,
+//! without the other verbs.
 
 mod args;
 mod failure;
@@ -17,12 +18,17 @@ use std::process::exit;
 
 use clap::{Args, Command, CommandFactory, FromArgMatches, Subcommand};
 
-use args::{Cli, RunArgs, Verb};
+use args::{Cli, RunArgs, SkillRunArgs, Verb};
 use failure::Failure;
 
 fn main() {
     let argv: Vec<OsString> = std::env::args_os().collect();
-    let done = if argv.get(1).is_some_and(|verb| verb == "run") { run_only(argv) } else { any_verb(argv) };
+    let words: Vec<Option<&str>> = argv.iter().skip(1).take(2).map(|word| word.to_str()).collect();
+    let done = match words[..] {
+        [Some("run"), ..] => run_only(argv),
+        [Some("skill"), Some("run")] => skill_run_only(argv),
+        _ => any_verb(argv),
+    };
     exit(done.unwrap_or_else(|failure| failure.report()))
 }
 
@@ -39,6 +45,18 @@ fn run_only(mut argv: Vec<OsString>) -> Result<i32, Failure> {
     verbs::run::run(run)
 }
 
+/// As fast as `run`: it starts commands too.
+fn skill_run_only(mut argv: Vec<OsString>) -> Result<i32, Failure> {
+    if let Some(run) = quick::quick_skill_run(&argv[3..]) {
+        return verbs::skill::run::run(run);
+    }
+    argv.drain(..2);
+    let usage = |error| Failure::usage(error, "ringfence skill run");
+    let command = SkillRunArgs::augment_args(Command::new("run").bin_name("ringfence skill run"));
+    let matches = args::described_skill_run(command).try_get_matches_from_mut(argv).map_err(usage)?;
+    verbs::skill::run::run(SkillRunArgs::from_arg_matches(&matches).map_err(usage)?)
+}
+
 fn any_verb(argv: Vec<OsString>) -> Result<i32, Failure> {
     let verb = argv.get(1).and_then(|verb| verb.to_str()).filter(|verb| Verb::has_subcommand(verb));
     let help = verb.map_or("ringfence".to_owned(), |verb| format!("ringfence {verb}"));
@@ -46,6 +64,7 @@ fn any_verb(argv: Vec<OsString>) -> Result<i32, Failure> {
     let matches = Cli::command().try_get_matches_from(argv).map_err(usage)?;
     match Cli::from_arg_matches(&matches).map_err(usage)?.verb {
         Verb::Run(run) => verbs::run::run(*run),
+        Verb::Skill(skill) => verbs::skill::skill(skill),
         Verb::Policy(policy) => verbs::policy::policy(policy),
         Verb::Trust(trust) => verbs::trust::trust(trust),
         Verb::Denials(denials) => verbs::denials::denials(denials),

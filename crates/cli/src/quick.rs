@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 
-use crate::args::RunArgs;
+use crate::args::{RunArgs, RunFlags, SkillRunArgs};
 
 /// `run [--profile NAME] [--json] [-t] -- CMD…`, from what follows `run`.
 pub(crate) fn quick_run(words: &[OsString]) -> Option<RunArgs> {
@@ -12,19 +12,42 @@ pub(crate) fn quick_run(words: &[OsString]) -> Option<RunArgs> {
     if command.is_empty() {
         return None;
     }
-    let mut args = RunArgs { provider: "native".into(), command: command.to_vec(), ..RunArgs::default() };
-    let mut flags = flags.iter();
-    while let Some(flag) = flags.next() {
-        match flag.to_str()? {
-            "--json" if !args.json => args.json = true,
-            "-t" if !args.terminal => args.terminal = true,
-            "--profile" if args.policy.profile.is_none() => {
-                args.policy.profile = Some(flags.next()?.to_str()?.parse().ok()?);
+    let flags = quick_flags(flags)?;
+    Some(RunArgs { flags, command: command.to_vec(), ..RunArgs::default() })
+}
+
+/// `skill run [--profile NAME] [--json] [-t] SKILL [SCRIPT] [-- ARG…]`, from what follows `run`.
+pub(crate) fn quick_skill_run(words: &[OsString]) -> Option<SkillRunArgs> {
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let (before, args) = (&words[..end], words.get(end + 1..).unwrap_or_default());
+    let plain = |word: &&OsString| word.to_str().is_some_and(|word| !word.is_empty() && !word.starts_with('-'));
+    let names = before.iter().rev().take_while(plain).count();
+    // Of `--profile NAME SKILL` the first is no name of a skill.
+    let names = if before.len() > names && before[before.len() - names - 1] == "--profile" { names - 1 } else { names };
+    let (flags, names) = before.split_at(before.len() - names);
+    let (skill, script) = match names {
+        [skill] => (skill, None),
+        [skill, script] => (skill, Some(script.clone())),
+        _ => return None,
+    };
+    let flags = quick_flags(flags)?;
+    Some(SkillRunArgs { flags, skill: skill.clone(), script, args: args.to_vec(), ..SkillRunArgs::default() })
+}
+
+fn quick_flags(words: &[OsString]) -> Option<RunFlags> {
+    let mut flags = RunFlags { provider: "native".into(), ..RunFlags::default() };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.to_str()? {
+            "--json" if !flags.json => flags.json = true,
+            "-t" if !flags.terminal => flags.terminal = true,
+            "--profile" if flags.policy.profile.is_none() => {
+                flags.policy.profile = Some(words.next()?.to_str()?.parse().ok()?);
             }
             _ => return None,
         }
     }
-    Some(args)
+    Some(flags)
 }
 
 #[cfg(test)]
@@ -54,6 +77,29 @@ mod tests {
         ] {
             let quick = quick_run(&words(text)).expect(text);
             assert_eq!(format!("{quick:?}"), format!("{:?}", slow(text).expect(text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_skill_alike() {
+        let slow = |text: &str| -> Option<SkillRunArgs> {
+            let command = SkillRunArgs::augment_args(Command::new("run"));
+            let matches = command.try_get_matches_from([vec!["run".into()], words(text)].concat()).ok()?;
+            SkillRunArgs::from_arg_matches(&matches).ok()
+        };
+        for text in [
+            "x",
+            "x y",
+            "d/x scripts/y.py -- a --json -- b",
+            "--json x --",
+            "-t --profile moderate ./x y",
+            "--profile permissive x",
+        ] {
+            let quick = quick_skill_run(&words(text)).expect(text);
+            assert_eq!(format!("{quick:?}"), format!("{:?}", slow(text).expect(text)), "{text}");
+        }
+        for text in ["", "--", "x y z", "x --json", "--copy x", "--profile x", "-m a x", "--profile", "-- x"] {
+            assert!(quick_skill_run(&words(text)).is_none(), "{text}");
         }
     }
 

@@ -1,12 +1,13 @@
 //! From flags as they were typed to what the services take, in this one place.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use ringfence_policy::{Layer, NetworkMode, Origin, SecretRule, Workspace};
 use ringfence_sandbox::{Attached, Stream};
 use ringfence_service::{PolicySpec, RunSpec};
 
-use crate::args::{NetworkChoice, PolicyFlags, RunArgs};
+use crate::args::{NetworkChoice, PolicyFlags, RunArgs, RunFlags};
 use crate::failure::Failure;
 
 /// How the result of a run is to be told.
@@ -25,6 +26,11 @@ pub(crate) enum ReceiptTo {
 }
 
 pub(crate) fn run(args: RunArgs) -> Result<(RunSpec, Telling), Failure> {
+    run_flags(args.flags, args.command)
+}
+
+/// What `run` and `skill run` have in common.
+pub(crate) fn run_flags(args: RunFlags, argv: Vec<OsString>) -> Result<(RunSpec, Telling), Failure> {
     if args.provider != "native" {
         return Err(Failure::new(
             format!("there is no provider `{}`", args.provider),
@@ -48,7 +54,7 @@ pub(crate) fn run(args: RunArgs) -> Result<(RunSpec, Telling), Failure> {
     let telling = Telling { json: args.json, explain: args.explain, stats: args.stats, receipt };
     let spec = RunSpec {
         policy: PolicySpec { learn: args.learn, ..policy(args.policy)? },
-        argv: args.command,
+        argv,
         directory: args.cwd,
         attached: Attached::default(),
         stream,

@@ -6,7 +6,7 @@ use ringfence_policy::NetworkMode;
 use ringfence_sandbox::Denial;
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
-use crate::config::parse_layer;
+use crate::config::{parse_layer, without_skills};
 use crate::error::{ErrorCode, ServiceError};
 use crate::files::read_if_there;
 use crate::places::Places;
@@ -52,7 +52,7 @@ pub fn allow_denial(places: &Places, denial: &Denial, scope: AllowFor) -> Result
     let before = read_if_there(&path).map_err(|error| cannot("read", &path, &error))?.unwrap_or_default();
     let after = with_rule(&path, &before, section, key, value)?;
     // What is written must be readable again, or the next run would stop at it.
-    parse_layer(&path, &after)?;
+    parse_layer(&path, &without_skills(&after))?;
     let unchanged = after == before;
     if !unchanged {
         if let Some(directory) = path.parent() {
@@ -87,7 +87,7 @@ fn with_rule(path: &Path, text: &str, section: &str, key: &str, value: &str) -> 
         )
     };
     // Says what is wrong in the words of the policy, with the line.
-    let before = parse_layer(path, text)?;
+    let before = parse_layer(path, &without_skills(text))?;
     if section == "network" && before.network.mode == Some(NetworkMode::Off) {
         return Err(ServiceError::new(
             ErrorCode::BadPolicy,

@@ -3,6 +3,7 @@
 //! `/etc/ringfence/config.toml` < the user's `config.toml` < the project's `ringfence.toml` < `RINGFENCE_PROFILE` and
 //! `RINGFENCE_POLICY` < `--policy` < flags. Where no file exists this costs a few failed opens and nothing else.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use ringfence_policy::{
@@ -44,7 +45,7 @@ pub fn load_policy(places: &Places, spec: PolicySpec) -> Result<LoadedPolicy, Se
     let mut layers = Layers::new();
     for (path, label) in [(&places.system_config, "system config"), (&places.user_config, "user config")] {
         if let Some(text) = read_if_there(path).map_err(|error| unreadable(path, &error.to_string()))? {
-            layers.push((Origin::file(path, label), layer_of_file(places, path, &text)?));
+            layers.push((Origin::file(path, label), layer_of_file(places, path, &without_skills(&text))?));
         }
     }
     let flags =
@@ -99,6 +100,17 @@ fn without_network(base: ProfileName, layers: &Layers) -> Result<Policy, Service
 /// Is this file a policy? Its layer, with paths as they would be taken.
 pub fn check_policy_file(places: &Places, path: &Path) -> Result<Layer, ServiceError> {
     read_policy(places, &places.absolute(path, &places.current))
+}
+
+/// The section of a config file that is no part of a policy.
+pub(crate) const SKILLS: &str = "skills";
+
+/// A config file's text without `[skills]`, which is read apart.
+pub(crate) fn without_skills(text: &str) -> Cow<'_, str> {
+    let document = text.contains(SKILLS).then(|| text.parse::<toml_edit::DocumentMut>().ok()).flatten();
+    let Some(mut document) = document else { return Cow::Borrowed(text) };
+    document.remove(SKILLS);
+    Cow::Owned(document.to_string())
 }
 
 /// The layer of a file's text: JSON by its name, else TOML.

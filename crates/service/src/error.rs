@@ -22,6 +22,12 @@ pub enum ErrorCode {
     SandboxFailed,
     /// The state directory can't be used.
     State,
+    /// A skill can't be found, read or run as it is.
+    BadSkill,
+    /// A program, variable, secret or interpreter that a skill needs is not there.
+    Missing,
+    /// Dependencies could not be installed.
+    BuildFailed,
     CommandNotFound,
     CommandNotExecutable,
     BadDirectory,

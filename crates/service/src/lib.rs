@@ -15,6 +15,7 @@ mod places;
 mod project;
 mod registry;
 mod runs;
+pub mod skills;
 mod state;
 mod stored_secrets;
 mod trust;

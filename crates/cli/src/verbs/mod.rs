@@ -7,4 +7,5 @@ pub(crate) mod man;
 pub(crate) mod policy;
 pub(crate) mod run;
 pub(crate) mod secret;
+pub(crate) mod skill;
 pub(crate) mod trust;

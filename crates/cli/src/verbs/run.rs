@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 
 use ringfence_sandbox::{Denial, DenialKind, Mount, Plan, Receipt, Status};
+use ringfence_service::skills::library_attached;
 use ringfence_service::{LearnedRules, Places, RunReport, RunSpec, explain, prepare};
 
 use crate::args::RunArgs;
@@ -17,10 +18,17 @@ use crate::stats;
 const TOLD: usize = 10;
 
 pub(crate) fn run(args: RunArgs) -> Result<i32, Failure> {
-    let json = args.json;
-    let (spec, telling) = resolve::run(args).map_err(|failure| failure.with_json(json))?;
-    let done = if telling.explain { print_plan(spec, json) } else { carry_out(spec, telling) };
-    done.map_err(|failure| failure.with_json(json))
+    let json = args.flags.json;
+    run_it(args).map_err(|failure| failure.with_json(json))
+}
+
+fn run_it(args: RunArgs) -> Result<i32, Failure> {
+    let (skills, library) = (args.skills, args.library.clone());
+    let (mut spec, telling) = resolve::run(args)?;
+    if skills {
+        spec.attached = library_attached(&Places::from_env()?, library.as_deref())?;
+    }
+    if telling.explain { print_plan(spec, telling.json) } else { carry_out(spec, telling) }
 }
 
 fn carry_out(spec: RunSpec, telling: Telling) -> Result<i32, Failure> {
@@ -52,7 +60,7 @@ fn carry_out(spec: RunSpec, telling: Telling) -> Result<i32, Failure> {
     Ok(code)
 }
 
-fn tell(report: &RunReport) {
+pub(crate) fn tell(report: &RunReport) {
     if let Some(error) = &report.not_started {
         output::error(error);
     }
@@ -99,13 +107,13 @@ fn sentence(denial: &Denial) -> String {
     text
 }
 
-enum ReceiptFile {
+pub(crate) enum ReceiptFile {
     Stderr,
     File(File, std::path::PathBuf),
 }
 
 impl ReceiptFile {
-    fn open(to: ReceiptTo) -> Result<Self, Failure> {
+    pub(crate) fn open(to: ReceiptTo) -> Result<Self, Failure> {
         match to {
             ReceiptTo::Stderr => Ok(Self::Stderr),
             ReceiptTo::File(path) => {
@@ -116,7 +124,7 @@ impl ReceiptFile {
         }
     }
 
-    fn write(self, receipt: &Receipt) -> Result<(), Failure> {
+    pub(crate) fn write(self, receipt: &Receipt) -> Result<(), Failure> {
         let mut text = serde_json::to_string_pretty(receipt).map_err(|error| {
             Failure::new(format!("the receipt can't be written as JSON: {error}"), "report this")
         })?;
@@ -142,7 +150,7 @@ fn cannot_write(path: &std::path::Path, error: &std::io::Error) -> Failure {
     )
 }
 
-fn print_plan(spec: RunSpec, json: bool) -> Result<i32, Failure> {
+pub(crate) fn print_plan(spec: RunSpec, json: bool) -> Result<i32, Failure> {
     let explanation = explain(Places::from_env()?, spec)?;
     for note in &explanation.notes {
         output::note(note);

@@ -1,0 +1,249 @@
+//! What a skill asks for beyond the profile, and what its user has granted it. Asking grants nothing. A grant is bound to
+//! the place of the skill; what a new version asks for beyond it is said and not given.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use ringfence_policy::{Bound, ByteSize, HostRule, Layer, Origin, Span};
+use ringfence_skills::{Wants, wants};
+use serde::{Deserialize, Serialize};
+
+use super::source::FoundSkill;
+use crate::error::{ErrorCode, ServiceError};
+use crate::files::read_if_there;
+use crate::places::Places;
+
+const FILE: &str = "grants.json";
+const LOCK: &str = "grants.lock";
+
+/// A set of permissions, as text that the policy understands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Permissions {
+    pub hosts: Vec<String>,
+    pub env: Vec<String>,
+    pub time: Option<String>,
+    pub memory: Option<String>,
+}
+
+/// What a user granted to one skill.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    pub granted: Permissions,
+    /// What the skill asked for then.
+    pub asked: Permissions,
+}
+
+/// What a user says: exactly these, or everything that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GrantWhat {
+    These(Permissions),
+    Everything,
+}
+
+/// A grant and the skill that it is for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NamedGrant {
+    /// The place of the skill: `LIBRARY#domain/name`, or a directory.
+    pub skill: String,
+    #[serde(flatten)]
+    pub grant: Grant,
+}
+
+impl Permissions {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// One line each, in words.
+    pub fn lines(&self) -> Vec<[String; 2]> {
+        let each = |what: &'static str, values: &[String]| -> Vec<[String; 2]> {
+            values.iter().map(|value| [what.to_owned(), value.clone()]).collect()
+        };
+        let mut lines = each("host", &self.hosts);
+        lines.extend(each("variable", &self.env));
+        lines.extend(self.time.iter().map(|time| ["time".to_owned(), time.clone()]));
+        lines.extend(self.memory.iter().map(|memory| ["memory".to_owned(), memory.clone()]));
+        lines
+    }
+
+    /// What is in here and not in `other`.
+    fn beyond(&self, other: &Self) -> Self {
+        let rest = |own: &[String], had: &[String]| own.iter().filter(|one| !had.contains(one)).cloned().collect();
+        Self {
+            hosts: rest(&self.hosts, &other.hosts),
+            env: rest(&self.env, &other.env),
+            time: self.time.clone().filter(|time| other.time.as_ref() != Some(time)),
+            memory: self.memory.clone().filter(|memory| other.memory.as_ref() != Some(memory)),
+        }
+    }
+
+    /// As a layer of a policy, or what in it is none.
+    fn layer(&self) -> Result<Layer, String> {
+        let mut layer = Layer::default();
+        for host in &self.hosts {
+            layer.network.allow.push(HostRule::parse(host).map_err(|error| format!("the host `{host}`: {error}"))?);
+        }
+        for name in &self.env {
+            let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            if name.is_empty() || !name.chars().all(letters) || name.starts_with(|c: char| c.is_ascii_digit()) {
+                return Err(format!("`{name}` can't be the name of a variable"));
+            }
+        }
+        layer.environment.pass = self.env.clone();
+        if let Some(time) = &self.time {
+            let span: Span = time.parse().map_err(|error| format!("the time `{time}`: {error}"))?;
+            layer.limits.wall_time = Some(Bound::At(span));
+        }
+        if let Some(memory) = &self.memory {
+            let size: ByteSize = memory.parse().map_err(|error| format!("the memory `{memory}`: {error}"))?;
+            layer.limits.memory = Some(Bound::At(size));
+        }
+        Ok(layer)
+    }
+}
+
+/// What the skill's metadata asks for.
+pub fn asked(skill: &FoundSkill) -> Result<Permissions, ServiceError> {
+    let Wants { hosts, env, limits } = wants(&skill.manifest).map_err(|problems| {
+        let list: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
+        bad_wants(skill, &list.join("; "))
+    })?;
+    let asked = Permissions { hosts, env, time: limits.time, memory: limits.memory };
+    asked.layer().map_err(|why| bad_wants(skill, &why))?;
+    Ok(asked)
+}
+
+/// Grant, in place of what was granted before. Returns what holds now.
+pub fn grant(places: &Places, skill: &FoundSkill, what: GrantWhat) -> Result<Grant, ServiceError> {
+    let identity = identity(skill)?;
+    let asked = asked(skill)?;
+    let granted = match what {
+        GrantWhat::These(these) => these,
+        GrantWhat::Everything => asked.clone(),
+    };
+    granted.layer().map_err(|why| ServiceError::new(ErrorCode::BadRequest, why, "correct it; `ringfence skill grant --help` has examples"))?;
+    if granted.is_empty() {
+        return Err(ServiceError::new(
+            ErrorCode::BadRequest,
+            format!("there is nothing to grant: {} asks for nothing", skill.name),
+            "name it: --host RULE, --env NAME, --timeout TIME, --memory SIZE",
+        ));
+    }
+    let grant = Grant { granted, asked };
+    change(places, |book| {
+        book.insert(identity, grant.clone());
+    })?;
+    Ok(grant)
+}
+
+/// Take everything back that was granted to the skill.
+pub fn revoke_grant(places: &Places, skill: &FoundSkill) -> Result<Grant, ServiceError> {
+    let identity = identity(skill)?;
+    let mut had = None;
+    change(places, |book| had = book.remove(&identity))?;
+    had.ok_or_else(|| {
+        ServiceError::new(ErrorCode::BadRequest, format!("nothing is granted to {}", skill.name), "see `ringfence skill grants`")
+    })
+}
+
+/// Everything that is granted, in the order of the skills' places.
+pub fn grants(places: &Places) -> Result<Vec<NamedGrant>, ServiceError> {
+    Ok(read_book(places)?.into_iter().map(|(skill, grant)| NamedGrant { skill, grant }).collect())
+}
+
+/// The stored grant of a skill.
+pub fn granted(places: &Places, skill: &FoundSkill) -> Result<Option<Grant>, ServiceError> {
+    let Some(identity) = skill.identity() else { return Ok(None) };
+    Ok(read_book(places)?.remove(&identity))
+}
+
+/// The layer of what is granted, for below the flags, and what a person should know.
+pub(crate) fn permitted(
+    places: &Places,
+    skill: &FoundSkill,
+    flags: &[(Origin, Layer)],
+) -> Result<(Option<(Origin, Layer)>, Vec<String>), ServiceError> {
+    let asked = asked(skill)?;
+    let grant = granted(places, skill)?;
+    let mut layer = None;
+    let mut open = asked.clone();
+    if let Some(grant) = &grant {
+        let granted = grant.granted.layer().map_err(|why| broken(places, &why))?;
+        layer = Some((Origin::file(places.state.path().join(FILE), "skill grant"), granted));
+        open = open.beyond(&grant.granted);
+    }
+    open = open.beyond(&by_flags(flags));
+    let mut notes = Vec::new();
+    if !open.is_empty() {
+        let list: Vec<String> = open.lines().into_iter().map(|[what, value]| format!("{what} {value}")).collect();
+        let more = match &grant {
+            Some(grant) if !asked.beyond(&grant.asked).is_empty() => " more than when it was granted something",
+            _ => "",
+        };
+        notes.push(format!(
+            "{} asks for{more}: {}; it is not granted: see `ringfence skill grant --help`",
+            skill.name,
+            list.join(", ")
+        ));
+    }
+    Ok((layer, notes))
+}
+
+/// What the flags of this run grant already.
+fn by_flags(flags: &[(Origin, Layer)]) -> Permissions {
+    let mut given = Permissions::default();
+    for (_, layer) in flags {
+        given.hosts.extend(layer.network.allow.iter().map(ToString::to_string));
+        given.env.extend(layer.environment.pass.iter().cloned());
+        given.env.extend(layer.environment.set.keys().cloned());
+        given.env.extend(layer.network.secrets.iter().map(|secret| secret.name.clone()));
+    }
+    given
+}
+
+fn identity(skill: &FoundSkill) -> Result<String, ServiceError> {
+    skill.identity().ok_or_else(|| {
+        ServiceError::new(
+            ErrorCode::BadRequest,
+            "an archive can't be granted anything: it has no place of its own",
+            "add it to the library first, or pass the flags at each run",
+        )
+    })
+}
+
+fn change(places: &Places, edit: impl FnOnce(&mut BTreeMap<String, Grant>)) -> Result<(), ServiceError> {
+    let _lock = places.state.lock(LOCK)?;
+    let mut book = read_book(places)?;
+    edit(&mut book);
+    let text = serde_json::to_vec_pretty(&book)
+        .map_err(|error| ServiceError::state("write", &places.state.path().join(FILE), &std::io::Error::other(error)))?;
+    places.state.replace(FILE, &text)
+}
+
+fn read_book(places: &Places) -> Result<BTreeMap<String, Grant>, ServiceError> {
+    let path = places.state.path().join(FILE);
+    let text = read_if_there(&path).map_err(|error| ServiceError::state("read", &path, &error))?;
+    let Some(text) = text else { return Ok(BTreeMap::new()) };
+    // Whoever can write this file can grant anything.
+    let facts = fs::metadata(&path).map_err(|error| ServiceError::state("read", &path, &error))?;
+    let own = [0, rustix::process::geteuid().as_raw()].contains(&facts.uid());
+    if !own || facts.mode() & 0o022 != 0 {
+        return Err(broken(places, "it can be written by others, so that it says nothing"));
+    }
+    serde_json::from_str(&text).map_err(|error| broken(places, &error.to_string()))
+}
+
+fn broken(places: &Places, why: &str) -> ServiceError {
+    let path = places.state.path().join(FILE);
+    ServiceError::new(ErrorCode::State, format!("{}: {why}", path.display()), "remove it and grant again")
+}
+
+fn bad_wants(skill: &FoundSkill, why: &str) -> ServiceError {
+    ServiceError::new(
+        ErrorCode::BadSkill,
+        format!("{} asks for something in a way that can't be read: {why}", skill.name),
+        "correct `ringfence` in the metadata of its SKILL.md",
+    )
+}

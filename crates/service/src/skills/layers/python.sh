@@ -1,0 +1,40 @@
+# Run by sh in the build sandbox: PYTHON VENV INPUT UV
+set -eu
+python=$1 venv=$2 input=$3 uv=$4
+# On the disk, not in a small tmpfs.
+export TMPDIR="$venv/.building" PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PYTHONUTF8=1
+mkdir "$TMPDIR"
+set -- -r "$input/requirements.txt"
+if [ -e "$input/constraints.txt" ]; then set -- "$@" -c "$input/constraints.txt"; fi
+
+if [ -n "$uv" ]; then
+    echo "== environment"
+    export UV_CACHE_DIR="$TMPDIR/uv" UV_PYTHON_DOWNLOADS=never UV_NO_CONFIG=1 UV_LINK_MODE=copy UV_NATIVE_TLS=1
+    # uv does not read pip's configuration.
+    if "$python" -I -m pip config list > "$TMPDIR/pip" 2>/dev/null; then
+        value() { sed -n "s/^[^=]*\.$1='\(.*\)'\$/\1/p" "$TMPDIR/pip" | tail -n 1; }
+        index=$(value index-url)
+        links=$(value find-links)
+        if [ -n "$index" ]; then set -- "$@" --index-url "$index"; fi
+        if [ -n "$links" ]; then set -- "$@" --find-links "$links"; fi
+    fi
+    "$uv" venv --quiet --allow-existing --python "$python" "$venv"
+    echo "== packages"
+    "$uv" pip install --python "$venv/bin/python" --only-binary :all: "$@" \
+        || "$uv" pip install --python "$venv/bin/python" "$@"
+else
+    echo "== environment"
+    "$python" -I -m venv --without-pip "$venv"
+    if "$python" -I -m pip --python "$venv/bin/python" --version > /dev/null 2>&1; then
+        pip() { "$python" -I -m pip --python "$venv/bin/python" "$@"; }
+    else
+        "$venv/bin/python" -I -m ensurepip > /dev/null
+        pip() { "$venv/bin/python" -I -m pip "$@"; }
+    fi
+    echo "== packages"
+    # Wheels run nothing while they are installed; what has none is compiled, here.
+    pip install --no-warn-script-location --progress-bar off --only-binary :all: "$@" \
+        || pip install --no-warn-script-location --progress-bar off --prefer-binary "$@"
+fi
+echo "== clean"
+rm -rf "$TMPDIR"

@@ -1,0 +1,220 @@
+//! Which skill is meant: a name in the library, a directory, or an archive. Its manifest and its tree, read once.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use ringfence_skills::{
+    Digest, Domain, MANIFEST_NAMES, Manifest, PLACES, Problem, Tree, TreeError, TreeLimits, UnpackLimits, left_out, load, unpack,
+};
+
+use super::scratch::Scratch;
+use super::settings::library_root;
+use crate::error::{ErrorCode, ServiceError};
+use crate::places::Places;
+
+/// The domain of what is in no library.
+pub(crate) const LOCAL: &str = "local";
+/// A manifest is text for people.
+const MANIFEST_BYTES: u64 = 1 << 20;
+
+/// A skill as a person names it.
+#[derive(Clone, Debug)]
+pub struct SkillReference {
+    /// `name`, `domain/name`, a directory or an archive.
+    pub skill: OsString,
+    /// A library other than the configured one.
+    pub library: Option<PathBuf>,
+}
+
+/// A skill that was found and read.
+#[derive(Debug)]
+pub struct FoundSkill {
+    pub domain: String,
+    /// The name of its directory.
+    pub name: String,
+    pub directory: PathBuf,
+    pub manifest: Manifest,
+    /// What had to be overlooked in the manifest.
+    pub warnings: Vec<Problem>,
+    pub tree: Tree,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    Library(PathBuf),
+    Directory,
+    Archive { _unpacked: Scratch },
+}
+
+impl FoundSkill {
+    /// Where it is in a sandbox.
+    pub fn inside(&self) -> PathBuf {
+        Path::new("/skills").join(&self.domain).join(&self.name)
+    }
+
+    /// The version: the digest of its tree. An error where it has what no skill can have.
+    pub fn digest(&self) -> Result<Digest, TreeError> {
+        self.tree.digest()
+    }
+
+    /// What grants are bound to: the place it was found at. An archive has none: it is gone after the run.
+    pub(crate) fn identity(&self) -> Option<String> {
+        match &self.place {
+            Place::Library(root) => Some(format!("{}#{}/{}", root.display(), self.domain, self.name)),
+            Place::Directory => Some(self.directory.display().to_string()),
+            Place::Archive { .. } => None,
+        }
+    }
+}
+
+/// Find and read a skill. A name in the library goes before a directory of the same name here.
+pub fn find_skill(places: &Places, reference: &SkillReference) -> Result<FoundSkill, ServiceError> {
+    let text = reference.skill.to_string_lossy();
+    let is_path = text.starts_with(['/', '.', '~']) || text.is_empty();
+    let root = library_root(places, reference.library.as_deref())?;
+    if !is_path && let Some(found) = in_library(&root, &text)? {
+        return found.read();
+    }
+    let path = places.absolute(Path::new(&reference.skill), &places.current);
+    match fs::metadata(&path) {
+        Ok(facts) if facts.is_dir() => directory(&path, Place::Directory)?.read(),
+        Ok(facts) if facts.is_file() => archive(places, &path),
+        Ok(_) => Err(bad(format!("{} is neither a directory nor an archive", path.display()))),
+        Err(_) if !is_path => {
+            let found = discovered(places, &text);
+            found.ok_or_else(|| unknown(&text, &root))?.read()
+        }
+        Err(error) => Err(bad(format!("cannot read {}: {error}", path.display()))),
+    }
+}
+
+/// A directory that should be a skill.
+struct Located {
+    domain: String,
+    name: String,
+    directory: PathBuf,
+    place: Place,
+}
+
+impl Located {
+    fn read(self) -> Result<FoundSkill, ServiceError> {
+        let Self { domain, name, directory, place } = self;
+        let unreadable = |error: TreeError| bad(format!("{}: {error}", directory.display()));
+        let tree = Tree::read(&directory, TreeLimits::default(), left_out).map_err(unreadable)?;
+        let manifest = MANIFEST_NAMES.into_iter().find(|name| tree.entries().iter().any(|entry| entry.path == *name));
+        let manifest = manifest.ok_or_else(|| bad(format!("{} has no SKILL.md", directory.display())))?;
+        let bytes = tree.read_file(manifest, MANIFEST_BYTES + 1).map_err(unreadable)?;
+        if bytes.len() as u64 > MANIFEST_BYTES {
+            return Err(bad(format!("{}: larger than 1 MiB", directory.join(manifest).display())));
+        }
+        let loaded = load(&bytes, &name)
+            .map_err(|error| bad(format!("{}: {error}", directory.join(manifest).display())))?;
+        Ok(FoundSkill { domain, name, directory, manifest: loaded.manifest, warnings: loaded.warnings, tree, place })
+    }
+}
+
+fn directory(path: &Path, place: Place) -> Result<Located, ServiceError> {
+    let real = path.canonicalize().map_err(|error| bad(format!("cannot read {}: {error}", path.display())))?;
+    let name = real.file_name().and_then(|name| name.to_str());
+    let name = name.ok_or_else(|| bad(format!("{} has no name that a skill can have", real.display())))?;
+    Ok(Located { domain: LOCAL.to_owned(), name: name.to_owned(), directory: real.clone(), place })
+}
+
+/// Unpacked into a directory of ours for as long as the skill is held.
+fn archive(places: &Places, path: &Path) -> Result<FoundSkill, ServiceError> {
+    let refused = |why: String| {
+        ServiceError::new(ErrorCode::BadSkill, format!("{}: {why}", path.display()), "ask for another archive of the skill: nothing of this one was kept")
+    };
+    let file = File::open(path).map_err(|error| refused(error.to_string()))?;
+    let scratch = Scratch::new(&places.state)?;
+    let into = File::open(&scratch.path).map_err(|error| refused(error.to_string()))?;
+    let unpacked = unpack(&file, into.as_fd(), &UnpackLimits::default()).map_err(|error| refused(error.to_string()))?;
+    let stem = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.split('.').next());
+    let name = unpacked.name.as_deref().or(stem).filter(|name| is_component(name)).unwrap_or("skill").to_owned();
+    let directory = scratch.path.clone();
+    Located { domain: LOCAL.to_owned(), name, directory, place: Place::Archive { _unpacked: scratch } }.read()
+}
+
+/// Where other clients keep skills: in the project, then in the home. They are run where they are.
+fn discovered(places: &Places, name: &str) -> Option<Located> {
+    if !is_component(name) {
+        return None;
+    }
+    let roots = [&places.current, &places.home];
+    let mut all = roots.into_iter().flat_map(|root| PLACES.iter().map(move |place| root.join(place.path).join(name)));
+    directory(&all.find(|path| path.is_dir())?, Place::Directory).ok()
+}
+
+/// `name` or `domain/name`. Links in a library are not followed: others may write it.
+fn in_library(root: &Path, reference: &str) -> Result<Option<Located>, ServiceError> {
+    let (domain, name) = match reference.split_once('/') {
+        Some((domain, name)) => (Some(domain), name),
+        None => (None, reference),
+    };
+    if !is_component(name) || domain.is_some_and(|domain| !is_domain(domain)) {
+        return Ok(None);
+    }
+    let Ok(real) = root.canonicalize() else { return Ok(None) };
+    let domains = match domain {
+        Some(domain) => vec![domain.to_owned()],
+        None => domains(&real),
+    };
+    let mut found: Vec<Located> = domains
+        .into_iter()
+        .map(|domain| (real.join(&domain).join(name), domain))
+        .filter(|(path, _)| is_real_directory(path) && path.parent().is_some_and(is_real_directory))
+        .map(|(directory, domain)| Located { domain, name: name.to_owned(), directory, place: Place::Library(real.clone()) })
+        .collect();
+    if found.len() > 1 {
+        let names: Vec<String> = found.iter().map(|one| format!("{}/{}", one.domain, one.name)).collect();
+        return Err(ServiceError::new(
+            ErrorCode::BadSkill,
+            format!("more than one skill is called {name}: {}", names.join(", ")),
+            "name its domain too",
+        ));
+    }
+    Ok(found.pop())
+}
+
+/// The domains of a library, in their order.
+pub(crate) fn domains(root: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(root)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| is_domain(name))
+        .collect();
+    names.sort();
+    names
+}
+
+/// Never `.ringfence`.
+pub(crate) fn is_domain(name: &str) -> bool {
+    Domain::parse(name).is_ok()
+}
+
+/// One part of a path that leads nowhere else.
+pub(crate) fn is_component(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with('.') && !name.contains('/') && !name.chars().any(char::is_control)
+}
+
+fn is_real_directory(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|facts| facts.is_dir())
+}
+
+fn unknown(name: &str, root: &Path) -> ServiceError {
+    ServiceError::new(
+        ErrorCode::BadSkill,
+        format!("there is no skill {name}: not in the library {}, and not a file or directory here", root.display()),
+        "name a directory as ./NAME; `ringfence skill list` shows what there is",
+    )
+}
+
+fn bad(message: String) -> ServiceError {
+    ServiceError::new(ErrorCode::BadSkill, message, "name a skill of the library, a directory with a SKILL.md, or an archive of one")
+}
