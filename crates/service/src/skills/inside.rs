@@ -24,8 +24,8 @@ fn outside(plan: &Plan, path: &Path, hops: usize) -> Option<PathBuf> {
     let over = plan
         .mounts
         .iter()
-        .rev()
         .filter(|mount| path.starts_with(mount.target()) && !matches!(mount, Mount::Hide { target } if !target.exists()))
+        // Of two at one place the later lies on top, and that is the one that this picks.
         .max_by_key(|mount| mount.target().components().count())?;
     let rest = path.strip_prefix(over.target()).ok()?;
     match over {

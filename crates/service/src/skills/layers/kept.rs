@@ -178,3 +178,70 @@ fn read_record(directory: &Path) -> Option<LayerRecord> {
 fn bad(message: String) -> ServiceError {
     ServiceError::new(ErrorCode::BadRequest, message, "see `ringfence skill layers ls`")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::StateDir;
+
+    const KEY: &str = "0123456789abcdef0123456789abcdef";
+
+    fn fixture() -> (tempfile::TempDir, Places, Layers) {
+        let root = tempfile::tempdir().unwrap();
+        let mut places = Places::from_env().unwrap();
+        places.state = StateDir::new(root.path().join("state"));
+        let layers = Layers::of(&places);
+        layers.ensure(&places).unwrap();
+        (root, places, layers)
+    }
+
+    fn write(layers: &Layers, key: &str) {
+        let record = LayerRecord {
+            key: key.into(),
+            kind: LayerKind::Python,
+            interpreter: InterpreterFacts { path: "/usr/bin/python3".into(), version: "3".into(), platform: "x".into() },
+            requirements: Vec::new(),
+            resolved: Vec::new(),
+            bytes: 0,
+            built: String::new(),
+        };
+        fs::create_dir_all(layers.path.join(key).join(ROOT)).unwrap();
+        fs::write(layers.path.join(key).join(RECORD), serde_json::to_vec(&record).unwrap()).unwrap();
+    }
+
+    #[test]
+    fn one_that_a_run_uses_is_not_removed() {
+        let (_root, places, all) = fixture();
+        write(&all, KEY);
+        let used = find_layer(&places, KEY).unwrap();
+        let also = find_layer(&places, KEY).unwrap();
+        assert!(remove_layers(&places, Some("0123")).unwrap_err().message.contains("a run uses"));
+        assert_eq!(remove_layers(&places, None).unwrap(), Vec::<String>::new());
+        drop((used, also));
+        assert_eq!(remove_layers(&places, Some("0123")).unwrap(), [KEY]);
+        assert!(find_layer(&places, KEY).is_none() && layers(&places).is_empty());
+        assert!(remove_layers(&places, Some("0123")).is_err());
+    }
+
+    #[test]
+    fn what_a_killed_builder_left_is_swept_and_what_one_builds_is_not() {
+        let (_root, _places, layers) = fixture();
+        fs::create_dir_all(layers.staging(KEY).join(ROOT)).unwrap();
+        let other = "f".repeat(32);
+        fs::create_dir_all(layers.staging(&other)).unwrap();
+        let building = layers.lock_file(&other).unwrap();
+        flock(&building, FlockOperation::LockExclusive).unwrap();
+        layers.sweep();
+        assert!(!layers.staging(KEY).exists() && layers.staging(&other).exists());
+    }
+
+    #[test]
+    fn an_id_must_say_which() {
+        let (_root, places, all) = fixture();
+        write(&all, KEY);
+        for id in ["", "0", "9999", "../.."] {
+            assert!(remove_layers(&places, Some(id)).is_err(), "{id}");
+        }
+        assert_eq!(layers(&places).len(), 1);
+    }
+}

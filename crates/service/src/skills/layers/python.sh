@@ -9,7 +9,7 @@ if [ -e "$input/constraints.txt" ]; then set -- "$@" -c "$input/constraints.txt"
 
 if [ -n "$uv" ]; then
     echo "== environment"
-    export UV_CACHE_DIR="$TMPDIR/uv" UV_PYTHON_DOWNLOADS=never UV_NO_CONFIG=1 UV_LINK_MODE=copy UV_NATIVE_TLS=1
+    export UV_CACHE_DIR="$TMPDIR/uv" UV_PYTHON_DOWNLOADS=never UV_NO_CONFIG=1 UV_LINK_MODE=copy UV_SYSTEM_CERTS=1 UV_NATIVE_TLS=1
     # uv does not read pip's configuration.
     if "$python" -I -m pip config list > "$TMPDIR/pip" 2>/dev/null; then
         value() { sed -n "s/^[^=]*\.$1='\(.*\)'\$/\1/p" "$TMPDIR/pip" | tail -n 1; }

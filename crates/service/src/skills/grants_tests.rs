@@ -1,0 +1,103 @@
+use super::*;
+use crate::skills::source::{SkillReference, find_skill};
+use crate::state::StateDir;
+use std::os::unix::fs::PermissionsExt;
+
+struct Fixture {
+    root: tempfile::TempDir,
+    places: Places,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let mut places = Places::from_env().unwrap();
+        places.state = StateDir::new(root.path().join("state"));
+        places.user_config = root.path().join("none");
+        places.system_config = root.path().join("none");
+        Self { root, places }
+    }
+
+    fn skill(&self, name: &str, wants: &str) -> FoundSkill {
+        let directory = self.root.path().join(name);
+        fs::create_dir_all(&directory).unwrap();
+        let metadata = if wants.is_empty() { String::new() } else { format!("metadata:\n  ringfence:\n{wants}") };
+        let text = format!("---\nname: {name}\ndescription: A test.\n{metadata}---\n");
+        fs::write(directory.join("SKILL.md"), text).unwrap();
+        let reference = SkillReference { skill: directory.into_os_string(), library: None };
+        find_skill(&self.places, &reference).unwrap()
+    }
+
+    /// The layer that a run would have, as TOML, and what is said.
+    fn permitted(&self, skill: &FoundSkill) -> (String, Vec<String>) {
+        let (layer, notes) = permitted(&self.places, skill, &[]).unwrap();
+        (layer.map_or(String::new(), |(_, layer)| layer.to_toml().unwrap()), notes)
+    }
+}
+
+const ONE_HOST: &str = "    hosts:\n      - api.example.com\n";
+
+#[test]
+fn asking_grants_nothing_and_a_new_version_gets_no_more_than_was_granted() {
+    let fixture = Fixture::new();
+    let skill = fixture.skill("weather", ONE_HOST);
+    let (layer, notes) = fixture.permitted(&skill);
+    assert!(layer.is_empty() && notes[0].contains("host api.example.com"), "{layer} {notes:?}");
+    grant(&fixture.places, &skill, GrantWhat::Everything).unwrap();
+    let (layer, notes) = fixture.permitted(&skill);
+    assert!(layer.contains("api.example.com") && notes.is_empty(), "{layer} {notes:?}");
+
+    let newer = fixture.skill("weather", &format!("{ONE_HOST}      - evil.example\n    env:\n      - TOKEN\n    time: 9h\n"));
+    let (layer, notes) = fixture.permitted(&newer);
+    assert!(layer.contains("api.example.com") && !layer.contains("evil") && !layer.contains("TOKEN"), "{layer}");
+    assert!(!layer.contains("wall_time"), "{layer}");
+    assert!(notes[0].contains("more than when it was granted something: host evil.example, variable TOKEN, time 9h"), "{notes:?}");
+
+    let other = fixture.skill("other", ONE_HOST);
+    assert!(fixture.permitted(&other).0.is_empty(), "a grant is one skill's");
+    assert_eq!(grants(&fixture.places).unwrap().len(), 1);
+    revoke_grant(&fixture.places, &newer).unwrap();
+    assert!(fixture.permitted(&newer).0.is_empty());
+    assert!(revoke_grant(&fixture.places, &newer).is_err());
+}
+
+#[test]
+fn a_part_of_it_by_name() {
+    let fixture = Fixture::new();
+    let skill = fixture.skill("s", &format!("{ONE_HOST}    env:\n      - TOKEN\n"));
+    let these = Permissions { env: vec!["TOKEN".into()], memory: Some("2G".into()), ..Permissions::default() };
+    grant(&fixture.places, &skill, GrantWhat::These(these)).unwrap();
+    let (layer, notes) = fixture.permitted(&skill);
+    assert!(layer.contains("TOKEN") && layer.contains("memory") && !layer.contains("example"), "{layer}");
+    assert!(notes[0].contains("asks for: host api.example.com;"), "{notes:?}");
+    let flag = Layer { network: ringfence_policy::NetworkLayer { allow: vec![HostRule::parse("api.example.com").unwrap()], ..Default::default() }, ..Layer::default() };
+    let (_, notes) = permitted(&fixture.places, &skill, &[(Origin::flag("--allow-host"), flag)]).unwrap();
+    assert!(notes.is_empty(), "{notes:?}");
+}
+
+#[test]
+fn what_no_policy_understands_is_not_granted() {
+    let fixture = Fixture::new();
+    let skill = fixture.skill("s", "");
+    assert!(grant(&fixture.places, &skill, GrantWhat::Everything).is_err(), "it asks for nothing");
+    for bad in [
+        Permissions { hosts: vec!["https://x.example/y".into()], ..Permissions::default() },
+        Permissions { env: vec!["A*".into()], ..Permissions::default() },
+        Permissions { env: vec!["1A".into()], ..Permissions::default() },
+        Permissions { time: Some("soon".into()), ..Permissions::default() },
+        Permissions { memory: Some("lots".into()), ..Permissions::default() },
+    ] {
+        assert!(grant(&fixture.places, &skill, GrantWhat::These(bad.clone())).is_err(), "{bad:?}");
+    }
+    assert!(grants(&fixture.places).unwrap().is_empty());
+}
+
+#[test]
+fn a_book_that_others_can_write_says_nothing() {
+    let fixture = Fixture::new();
+    let skill = fixture.skill("s", ONE_HOST);
+    grant(&fixture.places, &skill, GrantWhat::Everything).unwrap();
+    let file = fixture.places.state.path().join(FILE);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+    assert!(granted(&fixture.places, &skill).is_err());
+}
