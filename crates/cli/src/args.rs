@@ -11,8 +11,8 @@ use ringfence_policy::{AddressRange, Bound, ByteSize, Clause, Cpus, HostName, Ho
 use ringfence_service::Registry;
 
 pub(crate) use skill::{
-    SkillArgs, SkillDepsArgs, SkillGrantArgs, SkillGrantsArgs, SkillLayersVerb, SkillRevokeArgs, SkillRunArgs,
-    SkillVerb, described_skill_run,
+    SkillArgs, SkillDepsArgs, SkillGrantArgs, SkillGrantsArgs, SkillLayersVerb, SkillRevokeArgs,
+    SkillRunArgs, SkillVerb, described_skill_run,
 };
 
 /// Run commands in a sandbox that proves it is closed.

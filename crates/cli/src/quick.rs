@@ -20,10 +20,15 @@ pub(crate) fn quick_run(words: &[OsString]) -> Option<RunArgs> {
 pub(crate) fn quick_skill_run(words: &[OsString]) -> Option<SkillRunArgs> {
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
     let (before, args) = (&words[..end], words.get(end + 1..).unwrap_or_default());
-    let plain = |word: &&OsString| word.to_str().is_some_and(|word| !word.is_empty() && !word.starts_with('-'));
+    let plain =
+        |word: &&OsString| word.to_str().is_some_and(|word| !word.is_empty() && !word.starts_with('-'));
     let names = before.iter().rev().take_while(plain).count();
     // Of `--profile NAME SKILL` the first is no name of a skill.
-    let names = if before.len() > names && before[before.len() - names - 1] == "--profile" { names - 1 } else { names };
+    let names = if before.len() > names && before[before.len() - names - 1] == "--profile" {
+        names - 1
+    } else {
+        names
+    };
     let (flags, names) = before.split_at(before.len() - names);
     let (skill, script) = match names {
         [skill] => (skill, None),
@@ -98,7 +103,8 @@ mod tests {
             let quick = quick_skill_run(&words(text)).expect(text);
             assert_eq!(format!("{quick:?}"), format!("{:?}", slow(text).expect(text)), "{text}");
         }
-        for text in ["", "--", "x y z", "x --json", "--copy x", "--profile x", "-m a x", "--profile", "-- x"] {
+        for text in ["", "--", "x y z", "x --json", "--copy x", "--profile x", "-m a x", "--profile", "-- x"]
+        {
             assert!(quick_skill_run(&words(text)).is_none(), "{text}");
         }
     }

@@ -30,7 +30,8 @@ impl Stage {
     /// `skill run --json` of an example from the library, with the package clients as they are configured here.
     fn run(&self, flags: &[&str], skill: &str, rest: &[&str]) -> Outcome {
         let library = self.scene.path("library");
-        let mut test = as_configured(&self.scene).verb(["skill", "run"]).args(["--timeout", "300s", "--library"]);
+        let mut test =
+            as_configured(&self.scene).verb(["skill", "run"]).args(["--timeout", "300s", "--library"]);
         test = test.args([library]).args(flags.to_vec());
         let outcome = test.args(["--json", skill]).args(rest.to_vec()).call();
         parsed(outcome)
@@ -39,7 +40,12 @@ impl Stage {
     fn call(&self, words: &[&str]) -> Outcome {
         let library = self.scene.path("library");
         let (verb, rest) = words.split_at(2.min(words.len()));
-        as_configured(&self.scene).verb(verb.to_vec()).args(["--library"]).args([library]).args(rest.to_vec()).call()
+        as_configured(&self.scene)
+            .verb(verb.to_vec())
+            .args(["--library"])
+            .args([library])
+            .args(rest.to_vec())
+            .call()
     }
 }
 
@@ -91,7 +97,10 @@ fn reaches(client: &'static str) -> bool {
         command.args(["60", "sh", "-c", script]).arg(scratch.path()).current_dir(scratch.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let reached = command.status().is_ok_and(|status| status.success());
-        assert!(reached || std::env::var("CI").as_deref() != Ok("true"), "{client} can't reach its registry from here");
+        assert!(
+            reached || std::env::var("CI").as_deref() != Ok("true"),
+            "{client} can't reach its registry from here"
+        );
         if !reached {
             eprintln!("skipped: {client} can't reach its registry from here");
         }
@@ -106,8 +115,14 @@ fn each(test: impl Fn(&Stage)) {
 }
 
 fn changed(outcome: &Outcome) -> Vec<String> {
-    let list = outcome.json.as_ref().and_then(|json| json["workspace_changes"].as_array().cloned()).unwrap_or_default();
-    list.iter().map(|change| format!("{} {}", change["kind"].as_str().unwrap(), change["path"].as_str().unwrap())).collect()
+    let list = outcome
+        .json
+        .as_ref()
+        .and_then(|json| json["workspace_changes"].as_array().cloned())
+        .unwrap_or_default();
+    list.iter()
+        .map(|change| format!("{} {}", change["kind"].as_str().unwrap(), change["path"].as_str().unwrap()))
+        .collect()
 }
 
 #[test]
@@ -138,7 +153,10 @@ fn python_with_nothing_but_itself() {
         let outcome = stage.run(&[], path.to_str().unwrap(), &["--", "a.txt"]);
         outcome.code(0);
         assert_eq!(outcome.json.as_ref().unwrap()["skill"]["domain"], "local");
-        stage.run(&["-m", "scripts.count"], "word-count", &["--", "a.txt"]).code(0).stdout_contains("4 words");
+        stage
+            .run(&["-m", "scripts.count"], "word-count", &["--", "a.txt"])
+            .code(0)
+            .stdout_contains("4 words");
         stage.run(&["-m", "scripts.none"], "word-count", &[]).refused("has no module scripts.none");
         stage.run(&[], "word-count", &["none.py"]).refused("it has scripts/count.py");
         stage.run(&[], "no-such-skill", &[]).refused("there is no skill no-such-skill");
@@ -166,7 +184,11 @@ fn python_with_packages() {
 
         stage.scene.write("ws/p.html", "<title>Hello</title><h1>One</h1><a href='/x'>x</a>");
         let outcome = stage.run(&[], "page-titles", &["--", "p.html"]);
-        outcome.code(0).stdout_contains("p.html: Hello").stdout_contains("h1: One").stdout_contains("link: /x");
+        outcome
+            .code(0)
+            .stdout_contains("p.html: Hello")
+            .stdout_contains("h1: One")
+            .stdout_contains("link: /x");
         outcome.stderr_contains("inferred from imports: beautifulsoup4");
         let inferred = outcome.json.as_ref().unwrap()["dependencies"]["inferred"].to_string();
         assert!(inferred.contains("beautifulsoup4") && inferred.contains("scripts/titles.py"), "{inferred}");
@@ -207,7 +229,10 @@ fn node_with_a_package() {
         let outcome = stage.run(&[], "semver-sort", &["--", "1.10.0", "1.9.2", "2.0.0-rc.1"]);
         outcome.code(0).stdout("1.9.2\n1.10.0\n2.0.0-rc.1\n");
         assert_eq!(outcome.json.as_ref().unwrap()["network"], Value::Null);
-        stage.run(&[], "semver-sort", &["--", "--range", "^1.0.0", "1.10.0", "2.0.0"]).code(0).stdout("1.10.0\n");
+        stage
+            .run(&[], "semver-sort", &["--", "--range", "^1.0.0", "1.10.0", "2.0.0"])
+            .code(0)
+            .stdout("1.10.0\n");
     });
 }
 
@@ -224,7 +249,8 @@ fn perl() {
 fn a_skill_that_makes_a_skill() {
     each(|stage| {
         let text = "It's \"new\": a # test";
-        let words = ["--", "--name", "my-new", "--description", text, "--out", "made/my-new", "--language", "bash"];
+        let words =
+            ["--", "--name", "my-new", "--description", text, "--out", "made/my-new", "--language", "bash"];
         let outcome = stage.run(&[], "skill-creator", &words);
         outcome.code(0).stdout("made made/my-new\n");
         assert_eq!(changed(&outcome), ["new made/my-new/SKILL.md", "new made/my-new/scripts/main.sh"]);
@@ -244,7 +270,10 @@ fn files_under_one_root() {
         fs_skill(&["list", "n"]).code(0).stdout_contains("[\"a.md\"]");
         let moved = fs_skill(&["move", "n/a.md", "n/b.md"]);
         moved.code(0);
-        assert_eq!(changed(&moved), ["changed files/.fs-log.jsonl", "removed files/n/a.md", "new files/n/b.md"]);
+        assert_eq!(
+            changed(&moved),
+            ["changed files/.fs-log.jsonl", "removed files/n/a.md", "new files/n/b.md"]
+        );
         stage.scene.symlink("/etc", "ws/files/etc");
         for (words, why) in [
             (&["read", "../a.md"][..], "leads out of the root"),
@@ -279,7 +308,10 @@ fn its_own_directory_is_read_only_or_a_copy() {
         stage.run(&[], "cached-primes", &["--", "30"]).code(1).stderr_contains("Read-only file system");
         let outcome = stage.run(&["--copy"], "cached-primes", &["--", "30"]);
         outcome.code(0).stdout("10 primes up to 30, kept in primes.json\n");
-        assert!(!stage.scene.path("library/examples/cached-primes/cache").exists(), "a copy was written through");
+        assert!(
+            !stage.scene.path("library/examples/cached-primes/cache").exists(),
+            "a copy was written through"
+        );
     });
 }
 
@@ -322,7 +354,10 @@ fn keys_and_the_network_are_out_of_reach_and_said_to_be() {
         for profile in ["restrictive", "moderate"] {
             let flags = ["--trace", "--profile", profile, "--workspace", "."];
             let outcome = stage.run(&flags, "curious", &["--", home, "192.0.2.1"]);
-            outcome.code(0).stdout_contains("the key can't be read").stdout_contains("the network can't be reached");
+            outcome
+                .code(0)
+                .stdout_contains("the key can't be read")
+                .stdout_contains("the network can't be reached");
             outcome.denial(".ssh").denial("192.0.2.1:443");
             assert!(!outcome.json.as_ref().unwrap().to_string().contains(&stage.scene.token));
         }
@@ -348,7 +383,9 @@ fn an_archive_is_unpacked_for_the_run_and_gone_after_it() {
         stage.scene.write("ws/bad.skill", "PK not really");
         stage.run(&[], "./bad.skill", &[]).refused("bad.skill");
         assert_eq!(fs::read_dir(stage.scene.path("state/scratch")).unwrap().count(), 0);
-        stage.call(&["skill", "grant", "./tidy-names.skill", "--host", "example.com"]).refused("an archive can't be granted");
+        stage
+            .call(&["skill", "grant", "./tidy-names.skill", "--host", "example.com"])
+            .refused("an archive can't be granted");
     });
 }
 
@@ -363,7 +400,11 @@ fn the_whole_library_for_an_agent_that_looks_around() {
             .args(["--skills", "--library"])
             .args([library])
             .run(["bash", "-c", look]);
-        outcome.code(2).stdout_contains("name: word-count").stdout_contains("examples\n").stderr_contains("Read-only");
+        outcome
+            .code(2)
+            .stdout_contains("name: word-count")
+            .stdout_contains("examples\n")
+            .stderr_contains("Read-only");
         assert!(!outcome.output.contains(".ringfence"), "{}", outcome.describe());
     });
 }
@@ -371,7 +412,8 @@ fn the_whole_library_for_an_agent_that_looks_around() {
 #[test]
 fn what_is_missing_is_named_and_nothing_runs() {
     each(|stage| {
-        let manifest = |name: &str, more: &str| format!("---\nname: {name}\ndescription: A test.\n{more}---\n");
+        let manifest =
+            |name: &str, more: &str| format!("---\nname: {name}\ndescription: A test.\n{more}---\n");
         stage.scene.write("ws/s/SKILL.md", &manifest("s", ""));
         stage.scene.write("ws/s/scripts/x.nosuch", "touch /workspace/ran\n");
         stage.run(&[], "./s", &["x.nosuch"]).refused("says neither by its first line nor by its extension");
@@ -380,7 +422,9 @@ fn what_is_missing_is_named_and_nothing_runs() {
         stage.scene.write("ws/s/scripts/z.py", "# /// script\n# requires-python = \">=3.99\"\n# ///\n");
         stage.run(&[], "./s", &["z.py"]).refused("needs Python >=3.99");
         stage.run(&[], "./s", &[]).refused("more than one script: scripts/y, scripts/z.py");
-        stage.scene.write("home/.config/ringfence/config.toml", "[skills.interpreters]\n\".nosuch\" = [\"bash\"]\n");
+        stage
+            .scene
+            .write("home/.config/ringfence/config.toml", "[skills.interpreters]\n\".nosuch\" = [\"bash\"]\n");
         stage.run(&[], "./s", &["x.nosuch"]).code(0);
         assert!(stage.scene.path("ws/ran").exists());
     });

@@ -140,7 +140,11 @@ mod tests {
         let seen: Vec<_> = changes.files.iter().map(|c| (c.path.as_str(), c.kind, c.bytes)).collect();
         assert_eq!(
             seen,
-            [("changed", ChangeKind::Changed, 2), ("d/new", ChangeKind::New, 3), ("removed", ChangeKind::Removed, 0)]
+            [
+                ("changed", ChangeKind::Changed, 2),
+                ("d/new", ChangeKind::New, 3),
+                ("removed", ChangeKind::Removed, 0)
+            ]
         );
         assert!(!changes.truncated);
     }

@@ -1,7 +1,7 @@
 //! What a skill needs and will not have: said before anything runs, with how to get or pass it.
 
 use ringfence_sandbox::Plan;
-use ringfence_skills::{Certainty, Needs, NeededVariable, Presence};
+use ringfence_skills::{Certainty, NeededVariable, Needs, Presence};
 
 use super::inside::has_program;
 use crate::error::{ErrorCode, ServiceError};
@@ -35,7 +35,12 @@ pub(crate) fn check(skill: &str, needs: &Needs, plan: &Plan) -> Result<Vec<Strin
                 hints.push(how_to_pass(variable));
             }
             Presence::Expected => {
-                warnings.push(format!("{} reads {}, which is not set: {}", variable.origin, variable.name, how_to_pass(variable)));
+                warnings.push(format!(
+                    "{} reads {}, which is not set: {}",
+                    variable.origin,
+                    variable.name,
+                    how_to_pass(variable)
+                ));
             }
             Presence::Optional => {}
         }

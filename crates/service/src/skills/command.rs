@@ -67,7 +67,9 @@ pub(crate) fn fit(mut fitting: Fitting<'_, '_>, interpreter: &Interpreter) -> Re
             let found = names.iter().find_map(|name| fitting.programs.find(name));
             // What a layer brings is in its own PATH.
             let in_layer = names.iter().find(|name| fitted.brings(name)).map(PathBuf::from);
-            let found = in_layer.or(found).ok_or_else(|| missing(&names.join(" or "), ", or name another with [skills.interpreters] in your config"))?;
+            let found = in_layer.or(found).ok_or_else(|| {
+                missing(&names.join(" or "), ", or name another with [skills.interpreters] in your config")
+            })?;
             fitted.show(fitting.programs, &found);
             Some(found)
         }
@@ -116,8 +118,11 @@ impl Fitting<'_, '_> {
 
     fn node_layer(&mut self, fitted: &mut Fitted, kind: &Kind) -> Result<Option<PathBuf>, ServiceError> {
         let is_node = matches!(kind, Kind::Node | Kind::TypeScript);
-        let layered =
-            self.needs.node.as_ref().filter(|needs| needs.needs_layer() && self.dependencies != Dependencies::Leave);
+        let layered = self
+            .needs
+            .node
+            .as_ref()
+            .filter(|needs| needs.needs_layer() && self.dependencies != Dependencies::Leave);
         if layered.is_none() && !is_node {
             return Ok(None);
         }
@@ -153,7 +158,11 @@ impl Fitting<'_, '_> {
             found = find_layer(self.places, &plan.key);
         }
         let layer = found.ok_or_else(|| {
-            ServiceError::new(ErrorCode::BuildFailed, "the installed packages are not there", "try again with --rebuild-deps")
+            ServiceError::new(
+                ErrorCode::BuildFailed,
+                "the installed packages are not there",
+                "try again with --rebuild-deps",
+            )
         })?;
         fitted.attached.directories.push(Attachment {
             source: layer.root.clone(),
@@ -175,7 +184,8 @@ impl Fitting<'_, '_> {
             return Ok((LayerKind::Node.inside().join("node_modules/.bin/tsx"), None));
         }
         let node = node.ok_or_else(|| missing("node", ""))?;
-        let InterpreterFacts { version, .. } = interpreter_facts(self.places, self.programs, &node, Language::Node)?;
+        let InterpreterFacts { version, .. } =
+            interpreter_facts(self.places, self.programs, &node, Language::Node)?;
         let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
         match (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) {
             (22, 18..) | (23, 6..) | (24.., _) => return Ok((node, None)),
@@ -211,7 +221,8 @@ impl Fitted {
     /// Does a layer have a program of this name? Links are not followed: they lead somewhere inside.
     fn brings(&self, name: &str) -> bool {
         let places = ["bin", "node_modules/.bin"];
-        let at = |layer: &LayerInUse, place: &str| layer.root.join(place).join(name).symlink_metadata().is_ok();
+        let at =
+            |layer: &LayerInUse, place: &str| layer.root.join(place).join(name).symlink_metadata().is_ok();
         self.layers.iter().any(|layer| places.iter().any(|place| at(layer, place)))
     }
 
@@ -219,7 +230,8 @@ impl Fitted {
     pub(crate) fn node_modules(&self, skill: &Path) -> Option<Alias> {
         let has_node = self.plans.iter().any(|plan| plan.kind == LayerKind::Node) && !self.layers.is_empty();
         let target = skill.parent()?.join("node_modules");
-        (has_node && target != skill).then(|| Alias { target, to: LayerKind::Node.inside().join("node_modules") })
+        (has_node && target != skill)
+            .then(|| Alias { target, to: LayerKind::Node.inside().join("node_modules") })
     }
 }
 

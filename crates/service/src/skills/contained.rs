@@ -48,7 +48,11 @@ pub(crate) fn run_contained(places: &Places, contained: Contained) -> Result<Out
 
 fn policy(places: &Places, contained: &Contained) -> Result<Merged, ServiceError> {
     let bad = |error: ringfence_policy::MergeError| {
-        ServiceError::new(ErrorCode::BadPolicy, error.to_string(), "correct the package client's configuration")
+        ServiceError::new(
+            ErrorCode::BadPolicy,
+            error.to_string(),
+            "correct the package client's configuration",
+        )
     };
     let base = ProfileName::Restrictive;
     let mut layers: Vec<(ringfence_policy::Origin, Layer)> = Vec::new();

@@ -38,52 +38,62 @@ pub struct PlannedLayer {
 impl DependencyReport {
     /// For people: kind, what, where it was read, and how things are.
     pub fn rows(&self) -> Vec<[String; 4]> {
-    let report = self;
-    let needs = &report.needs;
-    let mut rows = Vec::new();
-    let state = |kind: &str| {
-        report.layers.iter().find(|layer| layer.kind == kind).map_or(String::new(), |layer| {
-            match (&layer.problem, layer.installed) {
-                (Some(problem), _) => problem.clone(),
-                (None, true) => "installed".to_owned(),
-                (None, false) => "installed at the first run".to_owned(),
+        let report = self;
+        let needs = &report.needs;
+        let mut rows = Vec::new();
+        let state = |kind: &str| {
+            report.layers.iter().find(|layer| layer.kind == kind).map_or(String::new(), |layer| {
+                match (&layer.problem, layer.installed) {
+                    (Some(problem), _) => problem.clone(),
+                    (None, true) => "installed".to_owned(),
+                    (None, false) => "installed at the first run".to_owned(),
+                }
+            })
+        };
+        if let Some(python) = &needs.python {
+            if let Some(range) = &python.requires_python {
+                rows.push([
+                    "interpreter".into(),
+                    format!("python {}", range.as_str()),
+                    String::new(),
+                    String::new(),
+                ]);
             }
-        })
-    };
-    if let Some(python) = &needs.python {
-        if let Some(range) = &python.requires_python {
-            rows.push(["interpreter".into(), format!("python {}", range.as_str()), String::new(), String::new()]);
+            let each = python.requirements.iter().map(|one| (one, state("python")));
+            let other = python.optional.iter().map(|one| (one, "optional, not installed".to_owned()));
+            let open = python.undeclared.iter().map(|one| (one, "undeclared, not installed".to_owned()));
+            for (one, state) in each.chain(other).chain(open) {
+                rows.push(["python".into(), one.text.clone(), python_origin(&one.from), state]);
+            }
         }
-        let each = python.requirements.iter().map(|one| (one, state("python")));
-        let other = python.optional.iter().map(|one| (one, "optional, not installed".to_owned()));
-        let open = python.undeclared.iter().map(|one| (one, "undeclared, not installed".to_owned()));
-        for (one, state) in each.chain(other).chain(open) {
-            rows.push(["python".into(), one.text.clone(), python_origin(&one.from), state]);
+        if let Some(node) = &needs.node {
+            for one in &node.dependencies {
+                rows.push([
+                    "node".into(),
+                    format!("{}@{}", one.name, one.spec),
+                    node_origin(&one.from),
+                    state("node"),
+                ]);
+            }
+            for one in &node.undeclared {
+                let open = "undeclared, not installed".to_owned();
+                rows.push(["node".into(), one.name.clone(), node_origin(&one.from), open]);
+            }
         }
-    }
-    if let Some(node) = &needs.node {
-        for one in &node.dependencies {
-            rows.push(["node".into(), format!("{}@{}", one.name, one.spec), node_origin(&one.from), state("node")]);
+        for one in &needs.binaries {
+            let certainty = format!("{:?}", one.certainty).to_lowercase();
+            rows.push(["program".into(), one.any_of.join(" or "), one.origin.to_string(), certainty]);
         }
-        for one in &node.undeclared {
-            let open = "undeclared, not installed".to_owned();
-            rows.push(["node".into(), one.name.clone(), node_origin(&one.from), open]);
+        for one in &needs.variables {
+            let kind = if one.secret { "secret" } else { "variable" };
+            let presence = format!("{:?}", one.presence).to_lowercase();
+            rows.push([kind.into(), one.name.clone(), one.origin.to_string(), presence]);
         }
+        for one in &needs.hosts {
+            rows.push(["host".into(), one.host.clone(), one.origin.to_string(), "asked for".into()]);
+        }
+        rows
     }
-    for one in &needs.binaries {
-        let certainty = format!("{:?}", one.certainty).to_lowercase();
-        rows.push(["program".into(), one.any_of.join(" or "), one.origin.to_string(), certainty]);
-    }
-    for one in &needs.variables {
-        let kind = if one.secret { "secret" } else { "variable" };
-        let presence = format!("{:?}", one.presence).to_lowercase();
-        rows.push([kind.into(), one.name.clone(), one.origin.to_string(), presence]);
-    }
-    for one in &needs.hosts {
-        rows.push(["host".into(), one.host.clone(), one.origin.to_string(), "asked for".into()]);
-    }
-    rows
-}
 }
 
 pub fn dependency_report(

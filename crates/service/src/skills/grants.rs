@@ -70,7 +70,8 @@ impl Permissions {
 
     /// What is in here and not in `other`.
     fn beyond(&self, other: &Self) -> Self {
-        let rest = |own: &[String], had: &[String]| own.iter().filter(|one| !had.contains(one)).cloned().collect();
+        let rest =
+            |own: &[String], had: &[String]| own.iter().filter(|one| !had.contains(one)).cloned().collect();
         Self {
             hosts: rest(&self.hosts, &other.hosts),
             env: rest(&self.env, &other.env),
@@ -83,11 +84,15 @@ impl Permissions {
     fn layer(&self) -> Result<Layer, String> {
         let mut layer = Layer::default();
         for host in &self.hosts {
-            layer.network.allow.push(HostRule::parse(host).map_err(|error| format!("the host `{host}`: {error}"))?);
+            layer
+                .network
+                .allow
+                .push(HostRule::parse(host).map_err(|error| format!("the host `{host}`: {error}"))?);
         }
         for name in &self.env {
             let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            if name.is_empty() || !name.chars().all(letters) || name.starts_with(|c: char| c.is_ascii_digit()) {
+            if name.is_empty() || !name.chars().all(letters) || name.starts_with(|c: char| c.is_ascii_digit())
+            {
                 return Err(format!("`{name}` can't be the name of a variable"));
             }
         }
@@ -123,7 +128,13 @@ pub fn grant(places: &Places, skill: &FoundSkill, what: GrantWhat) -> Result<Gra
         GrantWhat::These(these) => these,
         GrantWhat::Everything => asked.clone(),
     };
-    granted.layer().map_err(|why| ServiceError::new(ErrorCode::BadRequest, why, "correct it; `ringfence skill grant --help` has examples"))?;
+    granted.layer().map_err(|why| {
+        ServiceError::new(
+            ErrorCode::BadRequest,
+            why,
+            "correct it; `ringfence skill grant --help` has examples",
+        )
+    })?;
     if granted.is_empty() {
         return Err(ServiceError::new(
             ErrorCode::BadRequest,
@@ -144,7 +155,11 @@ pub fn revoke_grant(places: &Places, skill: &FoundSkill) -> Result<Grant, Servic
     let mut had = None;
     change(places, |book| had = book.remove(&identity))?;
     had.ok_or_else(|| {
-        ServiceError::new(ErrorCode::BadRequest, format!("nothing is granted to {}", skill.name), "see `ringfence skill grants`")
+        ServiceError::new(
+            ErrorCode::BadRequest,
+            format!("nothing is granted to {}", skill.name),
+            "see `ringfence skill grants`",
+        )
     })
 }
 
@@ -181,9 +196,12 @@ pub(crate) fn permitted(
     }
     open = open.beyond(&by_flags(flags, &asked));
     if !open.is_empty() {
-        let list: Vec<String> = open.lines().into_iter().map(|[what, value]| format!("{what} {value}")).collect();
+        let list: Vec<String> =
+            open.lines().into_iter().map(|[what, value]| format!("{what} {value}")).collect();
         let more = match &grant {
-            Some(grant) if !asked.beyond(&grant.asked).is_empty() => " more than when it was granted something",
+            Some(grant) if !asked.beyond(&grant.asked).is_empty() => {
+                " more than when it was granted something"
+            }
             _ => "",
         };
         notes.push(format!(
@@ -223,8 +241,9 @@ fn change(places: &Places, edit: impl FnOnce(&mut BTreeMap<String, Grant>)) -> R
     let _lock = places.state.lock(LOCK)?;
     let mut book = read_book(places)?;
     edit(&mut book);
-    let text = serde_json::to_vec_pretty(&book)
-        .map_err(|error| ServiceError::state("write", &places.state.path().join(FILE), &std::io::Error::other(error)))?;
+    let text = serde_json::to_vec_pretty(&book).map_err(|error| {
+        ServiceError::state("write", &places.state.path().join(FILE), &std::io::Error::other(error))
+    })?;
     places.state.replace(FILE, &text)
 }
 

@@ -21,7 +21,8 @@ impl Fixture {
     fn skill(&self, name: &str, wants: &str) -> FoundSkill {
         let directory = self.root.path().join(name);
         fs::create_dir_all(&directory).unwrap();
-        let metadata = if wants.is_empty() { String::new() } else { format!("metadata:\n  ringfence:\n{wants}") };
+        let metadata =
+            if wants.is_empty() { String::new() } else { format!("metadata:\n  ringfence:\n{wants}") };
         let text = format!("---\nname: {name}\ndescription: A test.\n{metadata}---\n");
         fs::write(directory.join("SKILL.md"), text).unwrap();
         let reference = SkillReference { skill: directory.into_os_string(), library: None };
@@ -47,11 +48,21 @@ fn asking_grants_nothing_and_a_new_version_gets_no_more_than_was_granted() {
     let (layer, notes) = fixture.permitted(&skill);
     assert!(layer.contains("api.example.com") && notes.is_empty(), "{layer} {notes:?}");
 
-    let newer = fixture.skill("weather", &format!("{ONE_HOST}      - evil.example\n    env:\n      - TOKEN\n    time: 9h\n"));
+    let newer = fixture.skill(
+        "weather",
+        &format!("{ONE_HOST}      - evil.example\n    env:\n      - TOKEN\n    time: 9h\n"),
+    );
     let (layer, notes) = fixture.permitted(&newer);
-    assert!(layer.contains("api.example.com") && !layer.contains("evil") && !layer.contains("TOKEN"), "{layer}");
+    assert!(
+        layer.contains("api.example.com") && !layer.contains("evil") && !layer.contains("TOKEN"),
+        "{layer}"
+    );
     assert!(!layer.contains("wall_time"), "{layer}");
-    assert!(notes[0].contains("more than when it was granted something: host evil.example, variable TOKEN, time 9h"), "{notes:?}");
+    assert!(
+        notes[0]
+            .contains("more than when it was granted something: host evil.example, variable TOKEN, time 9h"),
+        "{notes:?}"
+    );
 
     let other = fixture.skill("other", ONE_HOST);
     assert!(fixture.permitted(&other).0.is_empty(), "a grant is one skill's");
@@ -65,12 +76,19 @@ fn asking_grants_nothing_and_a_new_version_gets_no_more_than_was_granted() {
 fn a_part_of_it_by_name() {
     let fixture = Fixture::new();
     let skill = fixture.skill("s", &format!("{ONE_HOST}    env:\n      - TOKEN\n"));
-    let these = Permissions { env: vec!["TOKEN".into()], memory: Some("2G".into()), ..Permissions::default() };
+    let these =
+        Permissions { env: vec!["TOKEN".into()], memory: Some("2G".into()), ..Permissions::default() };
     grant(&fixture.places, &skill, GrantWhat::These(these)).unwrap();
     let (layer, notes) = fixture.permitted(&skill);
     assert!(layer.contains("TOKEN") && layer.contains("memory") && !layer.contains("example"), "{layer}");
     assert!(notes[0].contains("asks for: host api.example.com;"), "{notes:?}");
-    let flag = Layer { network: ringfence_policy::NetworkLayer { allow: vec![HostRule::parse("api.example.com").unwrap()], ..Default::default() }, ..Layer::default() };
+    let flag = Layer {
+        network: ringfence_policy::NetworkLayer {
+            allow: vec![HostRule::parse("api.example.com").unwrap()],
+            ..Default::default()
+        },
+        ..Layer::default()
+    };
     let (_, notes) = permitted(&fixture.places, &skill, &[(Origin::flag("--allow-host"), flag)]).unwrap();
     assert!(notes.is_empty(), "{notes:?}");
 }

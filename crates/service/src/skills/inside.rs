@@ -10,7 +10,8 @@ const HOPS: usize = 16;
 
 /// Will PATH of the sandbox have a program of this name?
 pub(crate) fn has_program(plan: &Plan, name: &str) -> bool {
-    let path = plan.environment.iter().find(|(variable, _)| variable == "PATH").map_or("", |(_, value)| value);
+    let path =
+        plan.environment.iter().find(|(variable, _)| variable == "PATH").map_or("", |(_, value)| value);
     std::env::split_paths(path)
         .filter(|directory| directory.is_absolute())
         .any(|directory| outside(plan, &directory.join(name), HOPS).is_some_and(|path| is_program(&path)))
@@ -24,7 +25,9 @@ fn outside(plan: &Plan, path: &Path, hops: usize) -> Option<PathBuf> {
     let over = plan
         .mounts
         .iter()
-        .filter(|mount| path.starts_with(mount.target()) && !matches!(mount, Mount::Hide { target } if !target.exists()))
+        .filter(|mount| {
+            path.starts_with(mount.target()) && !matches!(mount, Mount::Hide { target } if !target.exists())
+        })
         // Of two at one place the later lies on top, and that is the one that this picks.
         .max_by_key(|mount| mount.target().components().count())?;
     let rest = path.strip_prefix(over.target()).ok()?;

@@ -18,7 +18,9 @@ pub(crate) struct Interpreter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The version that a first line names: `3.12`.
-    Python { version: Option<String> },
+    Python {
+        version: Option<String>,
+    },
     Node,
     /// Node with types taken out.
     TypeScript,
@@ -68,7 +70,8 @@ const TABLE: &[(&str, &[&str])] = &[
 
 /// Does its name say that it is a script?
 pub(crate) fn has_known_extension(path: &str, own: &BTreeMap<String, Vec<String>>) -> bool {
-    extension(path).is_some_and(|found| own.contains_key(&found) || TABLE.iter().any(|(known, _)| *known == found))
+    extension(path)
+        .is_some_and(|found| own.contains_key(&found) || TABLE.iter().any(|(known, _)| *known == found))
 }
 
 /// `head` is the beginning of the file; `own` are the user's words for extensions.
@@ -79,7 +82,11 @@ pub(crate) fn interpreter(
     own: &BTreeMap<String, Vec<String>>,
 ) -> Result<Interpreter, NoInterpreter> {
     if head.starts_with(b"\x7fELF") {
-        return if executable { Ok(plain(Kind::Itself)) } else { Err(NoInterpreter::NotExecutable(path.to_owned())) };
+        return if executable {
+            Ok(plain(Kind::Itself))
+        } else {
+            Err(NoInterpreter::NotExecutable(path.to_owned()))
+        };
     }
     if let Some(line) = first_line(head) {
         return shebang(&line).ok_or_else(|| NoInterpreter::Empty(path.to_owned()));
@@ -149,7 +156,8 @@ fn shebang(line: &str) -> Option<Interpreter> {
 
 fn kind(program: &str) -> Kind {
     let version = |rest: &str| {
-        let right = !rest.is_empty() && rest.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
+        let right = !rest.is_empty()
+            && rest.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
         right.then(|| rest.to_owned())
     };
     match program {
@@ -178,7 +186,8 @@ mod tests {
     use super::*;
 
     fn of(path: &str, head: &str) -> Interpreter {
-        interpreter(path, head.as_bytes(), false, &BTreeMap::new()).unwrap_or_else(|error| panic!("{path}: {error}"))
+        interpreter(path, head.as_bytes(), false, &BTreeMap::new())
+            .unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
     fn named(name: &str) -> Kind {
@@ -205,7 +214,11 @@ mod tests {
             ("#!/usr/local/bin/perl -w", named("perl"), &["-w"]),
         ] {
             let found = of("x.rb", &format!("{line}\nmore"));
-            assert_eq!((found.kind, found.args), (kind, args.iter().map(|a| (*a).to_owned()).collect()), "{line}");
+            assert_eq!(
+                (found.kind, found.args),
+                (kind, args.iter().map(|a| (*a).to_owned()).collect()),
+                "{line}"
+            );
         }
         let found = of("x", "#!/usr/bin/env -S MODE=fast _X=1 bash");
         assert_eq!(found.variables, [("MODE".into(), "fast".into()), ("_X".into(), "1".into())]);
@@ -226,7 +239,8 @@ mod tests {
 
     #[test]
     fn what_nothing_runs() {
-        let none = |path: &str, head: &[u8], executable| interpreter(path, head, executable, &BTreeMap::new());
+        let none =
+            |path: &str, head: &[u8], executable| interpreter(path, head, executable, &BTreeMap::new());
         assert!(matches!(none("x", b"hello", true), Err(NoInterpreter::Unknown(_))));
         assert!(matches!(none(".py", b"", true), Err(NoInterpreter::Unknown(_))));
         assert!(matches!(none("x.py", b"#!\n", true), Err(NoInterpreter::Empty(_))));

@@ -25,7 +25,9 @@ pub use changes::{ChangeKind, WorkspaceChange, WorkspaceChanges};
 pub use command::{Dependencies, MakeLayer};
 pub use deps::{DependencyReport, PlannedLayer, dependency_report};
 pub use grants::{Grant, GrantWhat, NamedGrant, Permissions, asked, grant, granted, grants, revoke_grant};
-pub use layers::{LayerInUse, LayerKind, LayerPlan, LayerRecord, Package, build_layer, layers, remove_layers};
+pub use layers::{
+    LayerInUse, LayerKind, LayerPlan, LayerRecord, Package, build_layer, layers, remove_layers,
+};
 pub use mounts::library_attached;
 pub use pythons::InterpreterFacts;
 pub use run::{PreparedSkill, RanSkill, RanWith, SkillReport, SkillRunSpec, SkillSetup, Tell, set_up_skill};

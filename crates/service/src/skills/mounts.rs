@@ -36,7 +36,11 @@ pub fn library_attached(places: &Places, library: Option<&Path>) -> Result<Attac
         target: Path::new(SKILLS).join(domain),
         attach_as: AttachAs::Read,
     });
-    Ok(Attached { directories: directories.collect(), aliases: aliases(&root, &domains), ..Attached::default() })
+    Ok(Attached {
+        directories: directories.collect(),
+        aliases: aliases(&root, &domains),
+        ..Attached::default()
+    })
 }
 
 fn aliases(root: &Path, domains: &[String]) -> Vec<Alias> {
@@ -55,7 +59,10 @@ fn aliases(root: &Path, domains: &[String]) -> Vec<Alias> {
         .into_iter()
         .filter(|(name, found)| found.len() == 1 && !domains.contains(name))
         .take(MOST_ALIASES)
-        .map(|(name, found)| Alias { target: Path::new(SKILLS).join(&name), to: Path::new(found[0]).join(&name) })
+        .map(|(name, found)| Alias {
+            target: Path::new(SKILLS).join(&name),
+            to: Path::new(found[0]).join(&name),
+        })
         .collect()
 }
 
@@ -74,8 +81,11 @@ mod tests {
         let attached = library_attached(&places, Some(root.path())).unwrap();
         let targets: Vec<_> = attached.directories.iter().map(|one| one.target.to_str().unwrap()).collect();
         assert_eq!(targets, ["/skills/a", "/skills/b"]);
-        let aliases: Vec<_> =
-            attached.aliases.iter().map(|one| (one.target.to_str().unwrap(), one.to.to_str().unwrap())).collect();
+        let aliases: Vec<_> = attached
+            .aliases
+            .iter()
+            .map(|one| (one.target.to_str().unwrap(), one.to.to_str().unwrap()))
+            .collect();
         assert_eq!(aliases, [("/skills/one", "a/one")]);
         assert!(library_attached(&places, Some(&root.path().join("none"))).is_err());
     }

@@ -9,7 +9,8 @@ use ringfence_sandbox::{AttachAs, Attachment};
 use crate::places::Places;
 
 /// Shown in every sandbox.
-const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu"];
+const SYSTEM: &[&str] =
+    &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu"];
 
 /// The caller's PATH, without what is relative and without what a sandbox may have written.
 #[derive(Clone, Debug)]
@@ -43,7 +44,8 @@ impl Programs {
         if name.is_empty() || name.contains('/') {
             return None;
         }
-        let all = self.directories.iter().map(|directory| directory.join(name)).filter(|path| is_program(path));
+        let all =
+            self.directories.iter().map(|directory| directory.join(name)).filter(|path| is_program(path));
         let (shims, real): (Vec<_>, Vec<_>) = all.partition(|path| is_shim(path));
         real.into_iter().chain(shims).next()
     }
@@ -59,7 +61,8 @@ impl Programs {
             .collect();
         roots.sort();
         roots.dedup();
-        let attach = |root: PathBuf| Attachment { source: root.clone(), target: root, attach_as: AttachAs::Read };
+        let attach =
+            |root: PathBuf| Attachment { source: root.clone(), target: root, attach_as: AttachAs::Read };
         roots.into_iter().map(attach).collect()
     }
 
@@ -67,7 +70,9 @@ impl Programs {
     /// directory that the program is in. Never a home, and nothing above it.
     fn prefix(&self, program: &Path) -> Option<PathBuf> {
         let directory = program.parent()?;
-        let shared = |path: &Path| self.home.starts_with(path) || path == self.home.join(".local") || path.parent().is_none();
+        let shared = |path: &Path| {
+            self.home.starts_with(path) || path == self.home.join(".local") || path.parent().is_none()
+        };
         let whole = directory
             .parent()
             .filter(|_| directory.file_name().is_some_and(|name| name == "bin"))
@@ -118,8 +123,11 @@ mod tests {
         assert_eq!(found.find("tool"), Some(at("m/v/1/bin/tool")));
         assert_eq!(found.find("only"), Some(at("m/shims/only")));
         assert_eq!(found.find("../x"), None);
-        let shown: Vec<PathBuf> =
-            found.attachments(&at("m/v/1/bin/tool")).into_iter().map(|attachment| attachment.target).collect();
+        let shown: Vec<PathBuf> = found
+            .attachments(&at("m/v/1/bin/tool"))
+            .into_iter()
+            .map(|attachment| attachment.target)
+            .collect();
         assert!(shown.contains(&at("m/v/1")), "{shown:?}");
         program(&at("m/mine"));
         assert!(found.attachments(&at("m/mine")).is_empty(), "a home is not shown for one program in it");

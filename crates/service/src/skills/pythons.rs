@@ -18,7 +18,8 @@ use crate::places::Places;
 
 const KEPT: &str = "interpreters.json";
 const ASK_PYTHON: &str = "import platform, sysconfig; print(platform.python_version(), sysconfig.get_platform(), platform.python_implementation(), sysconfig.get_config_var('SOABI'))";
-const ASK_NODE: &str = "console.log(process.versions.node, process.platform + '-' + process.arch, process.versions.modules)";
+const ASK_NODE: &str =
+    "console.log(process.versions.node, process.platform + '-' + process.arch, process.versions.modules)";
 /// Answers that are kept: more interpreters than that nobody has.
 const MOST_KEPT: usize = 256;
 
@@ -57,15 +58,21 @@ pub(crate) fn pick_python(
     for path in &candidates {
         let Ok(facts) = interpreter_facts(places, programs, path, Language::Python) else { continue };
         let right = range.is_none_or(|range| satisfies(range, &facts.version))
-            && exact.is_none_or(|exact| facts.version == exact || facts.version.starts_with(&format!("{exact}.")));
+            && exact.is_none_or(|exact| {
+                facts.version == exact || facts.version.starts_with(&format!("{exact}."))
+            });
         if right {
             return Ok(facts);
         }
         seen.push(format!("{} ({})", facts.version, path.display()));
     }
-    let wanted = range.map(|range| range.as_str().to_owned()).or(exact.map(str::to_owned)).unwrap_or_default();
+    let wanted =
+        range.map(|range| range.as_str().to_owned()).or(exact.map(str::to_owned)).unwrap_or_default();
     if seen.is_empty() {
-        return Err(missing("there is no Python on this machine".into(), "install python3 with your package manager"));
+        return Err(missing(
+            "there is no Python on this machine".into(),
+            "install python3 with your package manager",
+        ));
     }
     seen.dedup();
     Err(missing(
@@ -85,7 +92,8 @@ pub(crate) fn interpreter_facts(
     path: &Path,
     language: Language,
 ) -> Result<InterpreterFacts, ServiceError> {
-    let file = stamp(path).ok_or_else(|| missing(format!("{} is not there", path.display()), "name another one"))?;
+    let file =
+        stamp(path).ok_or_else(|| missing(format!("{} is not there", path.display()), "name another one"))?;
     let kept_as = path.display().to_string();
     let mut kept = read_kept(places);
     if let Some(known) = kept.get(&kept_as).filter(|known| known.file == file) {
@@ -111,7 +119,8 @@ fn pythons(places: &Places, programs: &Programs) -> Vec<PathBuf> {
     for directory in &programs.directories {
         if *directory == pyenv.join("shims") {
             let chosen = fs::read_to_string(pyenv.join("version")).unwrap_or_default();
-            let chosen = chosen.split_whitespace().filter(|name| !name.contains('/') && !name.starts_with('.'));
+            let chosen =
+                chosen.split_whitespace().filter(|name| !name.contains('/') && !name.starts_with('.'));
             found.extend(chosen.map(|name| pyenv.join("versions").join(name).join("bin/python3")));
         } else {
             found.extend(["python3", "python"].map(|name| directory.join(name)));
@@ -120,7 +129,8 @@ fn pythons(places: &Places, programs: &Programs) -> Vec<PathBuf> {
     }
     // A plain `python3` of a later directory goes before a `python3.13` of an earlier one.
     found.sort_by_key(|path| path.file_name().is_some_and(|name| name.to_string_lossy().contains('.')));
-    let data = std::env::var_os("XDG_DATA_HOME").map_or_else(|| places.home.join(".local/share"), PathBuf::from);
+    let data =
+        std::env::var_os("XDG_DATA_HOME").map_or_else(|| places.home.join(".local/share"), PathBuf::from);
     for installations in [pyenv.join("versions"), data.join("uv/python")] {
         let mut versions: Vec<PathBuf> =
             fs::read_dir(installations).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
@@ -128,7 +138,12 @@ fn pythons(places: &Places, programs: &Programs) -> Vec<PathBuf> {
         found.extend(versions.into_iter().map(|version| version.join("bin/python3")));
     }
     let mut seen = Vec::new();
-    found.retain(|path| is_program(path) && !seen.contains(path) && { seen.push(path.clone()); true });
+    found.retain(|path| {
+        is_program(path) && !seen.contains(path) && {
+            seen.push(path.clone());
+            true
+        }
+    });
     found
 }
 
@@ -137,13 +152,19 @@ fn numbers(path: &Path) -> Vec<u32> {
     name.split(|letter: char| !letter.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
 }
 
-fn ask(places: &Places, programs: &Programs, path: &Path, language: Language) -> Result<InterpreterFacts, ServiceError> {
+fn ask(
+    places: &Places,
+    programs: &Programs,
+    path: &Path,
+    language: Language,
+) -> Result<InterpreterFacts, ServiceError> {
     let argv = match language {
         Language::Python => vec![path.into(), "-I".into(), "-S".into(), "-c".into(), ASK_PYTHON.into()],
         Language::Node => vec![path.into(), "-e".into(), ASK_NODE.into()],
     };
     let attached = Attached { directories: programs.attachments(path), ..Attached::default() };
-    let contained = Contained { work: Work::Question, argv, attached, registries: Vec::new(), stream: Stream::Capture };
+    let contained =
+        Contained { work: Work::Question, argv, attached, registries: Vec::new(), stream: Stream::Capture };
     places.state.ensure()?;
     let outcome = run_contained(places, contained)?;
     let said = String::from_utf8_lossy(&outcome.captured.stdout).into_owned();
@@ -157,13 +178,25 @@ fn ask(places: &Places, programs: &Programs, path: &Path, language: Language) ->
             "take it out of PATH, or repair it",
         ));
     }
-    Ok(InterpreterFacts { path: path.to_path_buf(), version: version.to_owned(), platform: platform.to_owned() })
+    Ok(InterpreterFacts {
+        path: path.to_path_buf(),
+        version: version.to_owned(),
+        platform: platform.to_owned(),
+    })
 }
 
 fn stamp(path: &Path) -> Option<String> {
     let facts = path.metadata().ok()?;
     let real = path.canonicalize().ok()?;
-    Some(format!("{}:{}:{}:{}:{}.{}", real.display(), facts.dev(), facts.ino(), facts.size(), facts.mtime(), facts.mtime_nsec()))
+    Some(format!(
+        "{}:{}:{}:{}:{}.{}",
+        real.display(),
+        facts.dev(),
+        facts.ino(),
+        facts.size(),
+        facts.mtime(),
+        facts.mtime_nsec()
+    ))
 }
 
 /// A file that can't be read is one that knows nothing.

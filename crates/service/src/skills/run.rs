@@ -99,7 +99,11 @@ pub struct RanWith {
 }
 
 /// Find the skill and its script, and install what is missing.
-pub fn set_up_skill(places: &Places, spec: SkillRunSpec, make: &mut MakeLayer<'_>) -> Result<SkillSetup, ServiceError> {
+pub fn set_up_skill(
+    places: &Places,
+    spec: SkillRunSpec,
+    make: &mut MakeLayer<'_>,
+) -> Result<SkillSetup, ServiceError> {
     let SkillRunSpec { reference, wanted, args, copy, dependencies, mut run } = spec;
     let settings = skill_settings(places)?;
     let skill = find_skill(places, &reference)?;
@@ -119,10 +123,13 @@ pub fn set_up_skill(places: &Places, spec: SkillRunSpec, make: &mut MakeLayer<'_
     };
     let needs = needs(&skill.tree, &skill.manifest, Some(&script));
     let programs = Programs::on_path(places, &hostile(places, &run));
-    let fitting = Fitting { places, programs: &programs, tree: &skill.tree, needs: &needs, dependencies, make };
+    let fitting =
+        Fitting { places, programs: &programs, tree: &skill.tree, needs: &needs, dependencies, make };
     let mut fitted = fit(fitting, &runs)?;
     notes.extend(skill.warnings.iter().map(|problem| format!("SKILL.md: {}", problem.message)));
-    notes.extend(needs.refused.iter().map(|one| format!("{}: `{}` is not taken: {}", one.origin, one.what, one.why)));
+    notes.extend(
+        needs.refused.iter().map(|one| format!("{}: `{}` is not taken: {}", one.origin, one.what, one.why)),
+    );
     notes.append(&mut fitted.notes);
     let mut argv = std::mem::take(&mut fitted.words);
     let mut variables = vec![
@@ -231,12 +238,22 @@ fn python() -> Interpreter {
 /// The file of a module, from the skill's root.
 fn module(tree: &Tree, skill: &str, name: &str) -> Result<String, ServiceError> {
     let path = name.replace('.', "/");
-    let right = name.split('.').all(|part| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_'));
+    let right =
+        name.split('.').all(|part| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_'));
     let forms = [format!("{path}.py"), format!("{path}/__main__.py")];
-    let found = forms.into_iter().filter(|_| right).find(|form| tree.entries().iter().any(|entry| entry.path == *form));
-    found.ok_or_else(|| bad(format!("{skill} has no module {name}: neither {path}.py nor {path}/__main__.py is in it")))
+    let found = forms
+        .into_iter()
+        .filter(|_| right)
+        .find(|form| tree.entries().iter().any(|entry| entry.path == *form));
+    found.ok_or_else(|| {
+        bad(format!("{skill} has no module {name}: neither {path}.py nor {path}/__main__.py is in it"))
+    })
 }
 
 fn bad(message: String) -> ServiceError {
-    ServiceError::new(ErrorCode::BadSkill, message, "name a script of the skill; `ringfence skill deps SKILL` shows what it needs")
+    ServiceError::new(
+        ErrorCode::BadSkill,
+        message,
+        "name a script of the skill; `ringfence skill deps SKILL` shows what it needs",
+    )
 }

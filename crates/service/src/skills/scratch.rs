@@ -35,7 +35,12 @@ impl Scratch {
             .unwrap_or_else(|| parent.join("full"));
         let problem = |error: io::Error| ServiceError::state("make", &root, &error);
         DirBuilder::new().mode(0o700).create(&root).map_err(problem)?;
-        let held = OpenOptions::new().write(true).create_new(true).mode(0o600).open(root.join(HELD)).map_err(problem)?;
+        let held = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(root.join(HELD))
+            .map_err(problem)?;
         flock(&held, FlockOperation::LockExclusive).map_err(|error| problem(error.into()))?;
         let path = root.join("it");
         DirBuilder::new().mode(0o755).create(&path).map_err(problem)?;

@@ -41,8 +41,14 @@ pub(crate) fn find_script(
             let mut all = runnable(tree, own);
             match all.len() {
                 1 => Ok(all.remove(0)),
-                0 => Err(bad(format!("{skill} has no script to run"), "read its SKILL.md: it may be text only")),
-                _ => Err(bad(format!("{skill} has more than one script: {}", list(&all)), "name the one to run after the skill")),
+                0 => Err(bad(
+                    format!("{skill} has no script to run"),
+                    "read its SKILL.md: it may be text only",
+                )),
+                _ => Err(bad(
+                    format!("{skill} has more than one script: {}", list(&all)),
+                    "name the one to run after the skill",
+                )),
             }
         }
     }
@@ -55,7 +61,11 @@ pub(crate) fn runnable(tree: &Tree, own: &BTreeMap<String, Vec<String>>) -> Vec<
 }
 
 fn scripts(tree: &Tree, is_place: impl Fn(&str) -> bool, own: &BTreeMap<String, Vec<String>>) -> Vec<Script> {
-    tree.entries().iter().filter(|entry| is_place(&entry.path)).filter_map(|entry| script(tree, entry, own)).collect()
+    tree.entries()
+        .iter()
+        .filter(|entry| is_place(&entry.path))
+        .filter_map(|entry| script(tree, entry, own))
+        .collect()
 }
 
 /// A file that says what runs it, and is not only a part of a package.
@@ -66,18 +76,28 @@ fn script(tree: &Tree, Entry { path, kind }: &Entry, own: &BTreeMap<String, Vec<
         return None;
     }
     let known = has_known_extension(path, own)
-        || tree.read_file(path, HEAD).is_ok_and(|head| head.starts_with(b"#!") || (*executable && head.starts_with(b"\x7fELF")));
+        || tree
+            .read_file(path, HEAD)
+            .is_ok_and(|head| head.starts_with(b"#!") || (*executable && head.starts_with(b"\x7fELF")));
     known.then(|| Script { path: path.clone(), executable: *executable })
 }
 
-fn named(tree: &Tree, skill: &str, name: &str, own: &BTreeMap<String, Vec<String>>) -> Result<Script, ServiceError> {
+fn named(
+    tree: &Tree,
+    skill: &str,
+    name: &str,
+    own: &BTreeMap<String, Vec<String>>,
+) -> Result<Script, ServiceError> {
     let wanted = name.strip_prefix("./").unwrap_or(name);
     let at = |path: &str| tree.entries().iter().find(|entry| entry.path == path);
     for path in [wanted.to_owned(), format!("scripts/{wanted}")] {
         match at(&path).map(|entry| &entry.kind) {
             Some(Kind::File { executable, .. }) => return Ok(Script { path, executable: *executable }),
             Some(Kind::Link { to }) => {
-                return Err(bad(format!("{path} of {skill} is a link to {to}"), "name the file that it leads to"));
+                return Err(bad(
+                    format!("{path} of {skill} is a link to {to}"),
+                    "name the file that it leads to",
+                ));
             }
             _ => {}
         }
@@ -89,7 +109,10 @@ fn named(tree: &Tree, skill: &str, name: &str, own: &BTreeMap<String, Vec<String
         return Ok(one.clone());
     }
     let known = if all.is_empty() { "it has none".to_owned() } else { format!("it has {}", list(&all)) };
-    Err(bad(format!("{skill} has no script {name}: {known}"), "name a path in the skill, or a name in its scripts directory"))
+    Err(bad(
+        format!("{skill} has no script {name}: {known}"),
+        "name a path in the skill, or a name in its scripts directory",
+    ))
 }
 
 fn stem(path: &str) -> &str {
@@ -126,7 +149,9 @@ mod tests {
     }
 
     fn find(tree: &Tree, name: Option<&str>) -> Result<String, String> {
-        find_script(tree, "x", name, &BTreeMap::new()).map(|script| script.path).map_err(|error| error.message)
+        find_script(tree, "x", name, &BTreeMap::new())
+            .map(|script| script.path)
+            .map_err(|error| error.message)
     }
 
     #[test]
@@ -149,7 +174,10 @@ mod tests {
         ] {
             assert_eq!(find(&many, Some(name)).unwrap(), path);
         }
-        assert_eq!(find(&many, None).unwrap_err(), "x has more than one script: scripts/a.py, scripts/b.sh, scripts/run");
+        assert_eq!(
+            find(&many, None).unwrap_err(),
+            "x has more than one script: scripts/a.py, scripts/b.sh, scripts/run"
+        );
         for name in ["../a.py", "/etc/passwd", "nope", "scripts", ""] {
             assert!(find(&many, Some(name)).unwrap_err().contains("it has scripts/a.py"), "{name}");
         }

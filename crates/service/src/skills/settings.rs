@@ -47,13 +47,16 @@ pub(crate) fn skill_settings(places: &Places) -> Result<SkillSettings, ServiceEr
 fn parse(text: &str) -> Result<SkillSettings, String> {
     let mut whole: toml::Table = text.parse().map_err(|error: toml::de::Error| error.message().to_owned())?;
     let Some(section) = whole.remove(SKILLS) else { return Ok(SkillSettings::default()) };
-    let settings: SkillSettings = section.try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
+    let settings: SkillSettings =
+        section.try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
     for (extension, words) in &settings.interpreters {
         if !extension.starts_with('.') || extension.len() < 2 {
             return Err(format!("skills.interpreters: `{extension}` is no extension: write it like \".jl\""));
         }
         if words.first().is_none_or(String::is_empty) {
-            return Err(format!("skills.interpreters: `{extension}` names no program: write it like [\"julia\"]"));
+            return Err(format!(
+                "skills.interpreters: `{extension}` names no program: write it like [\"julia\"]"
+            ));
         }
     }
     Ok(settings)

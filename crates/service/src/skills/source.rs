@@ -6,7 +6,8 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use ringfence_skills::{
-    Digest, Domain, MANIFEST_NAMES, Manifest, PLACES, Problem, Tree, TreeError, TreeLimits, UnpackLimits, left_out, load, unpack,
+    Digest, Domain, MANIFEST_NAMES, Manifest, PLACES, Problem, Tree, TreeError, TreeLimits, UnpackLimits,
+    left_out, load, unpack,
 };
 
 use super::scratch::Scratch;
@@ -104,7 +105,8 @@ impl Located {
         let Self { domain, name, directory, place } = self;
         let unreadable = |error: TreeError| bad(format!("{}: {error}", directory.display()));
         let tree = Tree::read(&directory, TreeLimits::default(), left_out).map_err(unreadable)?;
-        let manifest = MANIFEST_NAMES.into_iter().find(|name| tree.entries().iter().any(|entry| entry.path == *name));
+        let manifest =
+            MANIFEST_NAMES.into_iter().find(|name| tree.entries().iter().any(|entry| entry.path == *name));
         let manifest = manifest.ok_or_else(|| bad(format!("{} has no SKILL.md", directory.display())))?;
         let bytes = tree.read_file(manifest, MANIFEST_BYTES + 1).map_err(unreadable)?;
         if bytes.len() as u64 > MANIFEST_BYTES {
@@ -112,12 +114,21 @@ impl Located {
         }
         let loaded = load(&bytes, &name)
             .map_err(|error| bad(format!("{}: {error}", directory.join(manifest).display())))?;
-        Ok(FoundSkill { domain, name, directory, manifest: loaded.manifest, warnings: loaded.warnings, tree, place })
+        Ok(FoundSkill {
+            domain,
+            name,
+            directory,
+            manifest: loaded.manifest,
+            warnings: loaded.warnings,
+            tree,
+            place,
+        })
     }
 }
 
 fn directory(path: &Path, place: Place) -> Result<Located, ServiceError> {
-    let real = path.canonicalize().map_err(|error| bad(format!("cannot read {}: {error}", path.display())))?;
+    let real =
+        path.canonicalize().map_err(|error| bad(format!("cannot read {}: {error}", path.display())))?;
     let name = real.file_name().and_then(|name| name.to_str());
     let name = name.ok_or_else(|| bad(format!("{} has no name that a skill can have", real.display())))?;
     Ok(Located { domain: LOCAL.to_owned(), name: name.to_owned(), directory: real.clone(), place })
@@ -126,14 +137,20 @@ fn directory(path: &Path, place: Place) -> Result<Located, ServiceError> {
 /// Unpacked into a directory of ours for as long as the skill is held.
 fn archive(places: &Places, path: &Path) -> Result<FoundSkill, ServiceError> {
     let refused = |why: String| {
-        ServiceError::new(ErrorCode::BadSkill, format!("{}: {why}", path.display()), "ask for another archive of the skill: nothing of this one was kept")
+        ServiceError::new(
+            ErrorCode::BadSkill,
+            format!("{}: {why}", path.display()),
+            "ask for another archive of the skill: nothing of this one was kept",
+        )
     };
     let file = File::open(path).map_err(|error| refused(error.to_string()))?;
     let scratch = Scratch::new(&places.state)?;
     let into = File::open(&scratch.path).map_err(|error| refused(error.to_string()))?;
-    let unpacked = unpack(&file, into.as_fd(), &UnpackLimits::default()).map_err(|error| refused(error.to_string()))?;
+    let unpacked =
+        unpack(&file, into.as_fd(), &UnpackLimits::default()).map_err(|error| refused(error.to_string()))?;
     let stem = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.split('.').next());
-    let name = unpacked.name.as_deref().or(stem).filter(|name| is_component(name)).unwrap_or("skill").to_owned();
+    let name =
+        unpacked.name.as_deref().or(stem).filter(|name| is_component(name)).unwrap_or("skill").to_owned();
     let directory = scratch.path.clone();
     Located { domain: LOCAL.to_owned(), name, directory, place: Place::Archive { _unpacked: scratch } }.read()
 }
@@ -144,7 +161,8 @@ fn discovered(places: &Places, name: &str) -> Option<Located> {
         return None;
     }
     let roots = [&places.current, &places.home];
-    let mut all = roots.into_iter().flat_map(|root| PLACES.iter().map(move |place| root.join(place.path).join(name)));
+    let mut all =
+        roots.into_iter().flat_map(|root| PLACES.iter().map(move |place| root.join(place.path).join(name)));
     directory(&all.find(|path| path.is_dir())?, Place::Directory).ok()
 }
 
@@ -166,7 +184,12 @@ fn in_library(root: &Path, reference: &str) -> Result<Option<Located>, ServiceEr
         .into_iter()
         .map(|domain| (real.join(&domain).join(name), domain))
         .filter(|(path, _)| is_real_directory(path) && path.parent().is_some_and(is_real_directory))
-        .map(|(directory, domain)| Located { domain, name: name.to_owned(), directory, place: Place::Library(real.clone()) })
+        .map(|(directory, domain)| Located {
+            domain,
+            name: name.to_owned(),
+            directory,
+            place: Place::Library(real.clone()),
+        })
         .collect();
     if found.len() > 1 {
         let names: Vec<String> = found.iter().map(|one| format!("{}/{}", one.domain, one.name)).collect();
@@ -210,11 +233,18 @@ fn is_real_directory(path: &Path) -> bool {
 fn unknown(name: &str, root: &Path) -> ServiceError {
     ServiceError::new(
         ErrorCode::BadSkill,
-        format!("there is no skill {name}: not in the library {}, and not a file or directory here", root.display()),
+        format!(
+            "there is no skill {name}: not in the library {}, and not a file or directory here",
+            root.display()
+        ),
         "name a directory as ./NAME; `ringfence skill list` shows what there is",
     )
 }
 
 fn bad(message: String) -> ServiceError {
-    ServiceError::new(ErrorCode::BadSkill, message, "name a skill of the library, a directory with a SKILL.md, or an archive of one")
+    ServiceError::new(
+        ErrorCode::BadSkill,
+        message,
+        "name a skill of the library, a directory with a SKILL.md, or an archive of one",
+    )
 }

@@ -40,7 +40,8 @@ pub(super) fn make_layer(plan: &LayerPlan, again: bool) -> Result<(), ServiceErr
         output::note(&format!("nothing declares these: inferred from imports: {}", plan.inferred.join(", ")));
     }
     let order = Order { plan: plan.clone(), again, owner: std::process::id() };
-    let order = serde_json::to_vec(&order).map_err(|error| failed(&format!("the plan can't be written: {error}")))?;
+    let order =
+        serde_json::to_vec(&order).map_err(|error| failed(&format!("the plan can't be written: {error}")))?;
     let (from, to) = std::io::pipe().map_err(|error| failed(&error.to_string()))?;
     let both = to.try_clone().map_err(|error| failed(&error.to_string()))?;
     let mut child = Command::new("/proc/self/exe")
@@ -68,7 +69,9 @@ pub(super) fn make_layer(plan: &LayerPlan, again: bool) -> Result<(), ServiceErr
 
 /// In the process that does it: read the order, install, and fail with a reason.
 pub(super) fn build_layer_here() -> Result<i32, Failure> {
-    let bad = |why: String| Failure::new(format!("this is not for people to call: {why}"), "ringfence skill run SKILL");
+    let bad = |why: String| {
+        Failure::new(format!("this is not for people to call: {why}"), "ringfence skill run SKILL")
+    };
     let mut bytes = Vec::new();
     stdin().lock().take(MOST_INPUT).read_to_end(&mut bytes).map_err(|error| bad(error.to_string()))?;
     let order: Order = serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
@@ -143,5 +146,9 @@ fn is_ready(pipe: &std::io::PipeReader) -> bool {
 }
 
 fn failed(why: &str) -> ServiceError {
-    ServiceError::new(ErrorCode::BuildFailed, format!("the packages could not be installed: {why}"), "try again")
+    ServiceError::new(
+        ErrorCode::BuildFailed,
+        format!("the packages could not be installed: {why}"),
+        "try again",
+    )
 }

@@ -3,7 +3,8 @@
 use ringfence_policy::Bound;
 use ringfence_service::Places;
 use ringfence_service::skills::{
-    GrantWhat, Permissions, SkillReference, asked, find_skill, grant as keep, granted, grants as kept, revoke_grant,
+    GrantWhat, Permissions, SkillReference, asked, find_skill, grant as keep, granted, grants as kept,
+    revoke_grant,
 };
 
 use crate::args::{SkillGrantArgs, SkillGrantsArgs, SkillRevokeArgs};
@@ -35,7 +36,9 @@ fn grant_it(args: SkillGrantArgs) -> Result<i32, Failure> {
                 output::line(format!("{} asks for nothing", skill.name));
             } else {
                 let rows = asked.lines().into_iter().map(|[what, value]| {
-                    let has = granted.as_ref().is_some_and(|granted| granted.lines().contains(&[what.clone(), value.clone()]));
+                    let has = granted
+                        .as_ref()
+                        .is_some_and(|granted| granted.lines().contains(&[what.clone(), value.clone()]));
                     [what, value, if has { "granted" } else { "not granted" }.to_owned()]
                 });
                 output::table(["asks for", "", "state"], rows);
@@ -82,6 +85,8 @@ pub(crate) fn grants(args: SkillGrantsArgs) -> Result<i32, Failure> {
 fn at<T: ToString>(bound: Bound<T>) -> Result<String, Failure> {
     match bound {
         Bound::At(value) => Ok(value.to_string()),
-        Bound::Unlimited => Err(Failure::new("no limit at all can't be granted for good", "name a time or a size")),
+        Bound::Unlimited => {
+            Err(Failure::new("no limit at all can't be granted for good", "name a time or a size"))
+        }
     }
 }

@@ -26,7 +26,12 @@ const MOST_ENTRIES: usize = 1_000_000;
 
 /// Make the layer, unless somebody else has made it meanwhile; `again` makes it anew. What the installer says goes to this
 /// process's stdout and stderr; `say` is told what is waited for.
-pub fn build_layer(places: &Places, plan: &LayerPlan, again: bool, say: &mut dyn FnMut(&str)) -> Result<(), ServiceError> {
+pub fn build_layer(
+    places: &Places,
+    plan: &LayerPlan,
+    again: bool,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), ServiceError> {
     let layers = Layers::of(places);
     layers.ensure(places)?;
     layers.sweep();
@@ -113,7 +118,11 @@ fn install(places: &Places, plan: &LayerPlan, staging: &Path) -> Result<(), Serv
         return Ok(());
     }
     let blocked: Vec<&str> = outcome.denials.iter().take(3).map(|denial| denial.what.as_str()).collect();
-    let why = if blocked.is_empty() { String::new() } else { format!("; the sandbox refused {}", blocked.join(", ")) };
+    let why = if blocked.is_empty() {
+        String::new()
+    } else {
+        format!("; the sandbox refused {}", blocked.join(", "))
+    };
     Err(ServiceError::new(
         ErrorCode::BuildFailed,
         format!("the packages could not be installed: {}{why}", plan.requirements.join(", ")),
@@ -149,7 +158,11 @@ fn keep(layers: &Layers, plan: &LayerPlan, staging: &Path) -> io::Result<Option<
 }
 
 fn in_use() -> ServiceError {
-    ServiceError::new(ErrorCode::BadRequest, "a run uses the layer that is to be replaced", "try again when it has ended")
+    ServiceError::new(
+        ErrorCode::BadRequest,
+        "a run uses the layer that is to be replaced",
+        "try again when it has ended",
+    )
 }
 
 /// The packages, by the names of directories: nothing that a package wrote is read.
@@ -160,8 +173,11 @@ fn resolved(kind: LayerKind, root: &Path) -> Vec<Package> {
             let versions = names(&root.join("lib")).into_iter().filter(|name| name.starts_with("python"));
             for version in versions {
                 let packages = names(&root.join("lib").join(version).join("site-packages"));
-                let named = packages.iter().filter_map(|name| name.strip_suffix(".dist-info")?.rsplit_once('-'));
-                found.extend(named.map(|(name, version)| Package { name: name.into(), version: version.into() }));
+                let named =
+                    packages.iter().filter_map(|name| name.strip_suffix(".dist-info")?.rsplit_once('-'));
+                found.extend(
+                    named.map(|(name, version)| Package { name: name.into(), version: version.into() }),
+                );
             }
         }
         LayerKind::Node => {

@@ -109,7 +109,11 @@ pub(crate) fn find_layer(places: &Places, key: &str) -> Option<LayerInUse> {
     let held = File::open(directory.join(RECORD)).ok()?;
     flock(&held, FlockOperation::NonBlockingLockShared).ok()?;
     // Removed between the two steps: its record is nobody's any more.
-    directory.join(RECORD).exists().then(|| LayerInUse { key: key.to_owned(), root: directory.join(ROOT), _held: held })
+    directory.join(RECORD).exists().then(|| LayerInUse {
+        key: key.to_owned(),
+        root: directory.join(ROOT),
+        _held: held,
+    })
 }
 
 /// Every layer that is kept, in the order of their ids.
@@ -135,7 +139,8 @@ pub fn remove_layers(places: &Places, id: Option<&str>) -> Result<Vec<String>, S
     let mut removed = Vec::new();
     for key in keys {
         let lock = layers.lock_file(&key)?;
-        flock(&lock, FlockOperation::LockExclusive).map_err(|error| ServiceError::state("lock", &layers.path, &error.into()))?;
+        flock(&lock, FlockOperation::LockExclusive)
+            .map_err(|error| ServiceError::state("lock", &layers.path, &error.into()))?;
         match remove(&layers, &key) {
             Ok(true) => removed.push(key),
             Ok(false) if id.is_some() => return Err(bad(format!("a run uses the layer {key} now"))),
@@ -199,7 +204,11 @@ mod tests {
         let record = LayerRecord {
             key: key.into(),
             kind: LayerKind::Python,
-            interpreter: InterpreterFacts { path: "/usr/bin/python3".into(), version: "3".into(), platform: "x".into() },
+            interpreter: InterpreterFacts {
+                path: "/usr/bin/python3".into(),
+                version: "3".into(),
+                platform: "x".into(),
+            },
             requirements: Vec::new(),
             resolved: Vec::new(),
             bytes: 0,

@@ -6,7 +6,7 @@ mod kept;
 mod plan;
 
 pub use build::build_layer;
-pub use kept::{LayerInUse, LayerRecord, Package, layers, remove_layers};
 pub(crate) use kept::find_layer;
+pub use kept::{LayerInUse, LayerRecord, Package, layers, remove_layers};
 pub use plan::{LayerKind, LayerPlan};
 pub(crate) use plan::{plan_node, plan_python};

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use ringfence_skills::{LockKind, NodeDependencyKind, NodeDependencySource, NodeNeeds, PythonNeeds, RequirementSource, Tree};
+use ringfence_skills::{
+    LockKind, NodeDependencyKind, NodeDependencySource, NodeNeeds, PythonNeeds, RequirementSource, Tree,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorCode, ServiceError};
@@ -68,12 +70,19 @@ pub(crate) fn plan_python(needs: &PythonNeeds, interpreter: InterpreterFacts) ->
     }
 }
 
-pub(crate) fn plan_node(tree: &Tree, needs: &NodeNeeds, interpreter: InterpreterFacts) -> Result<LayerPlan, ServiceError> {
+pub(crate) fn plan_node(
+    tree: &Tree,
+    needs: &NodeNeeds,
+    interpreter: InterpreterFacts,
+) -> Result<LayerPlan, ServiceError> {
     let mut input = vec![("package.json".to_owned(), needs.package_json_text())];
     // npm takes its own kind of lock; the others say the same as package.json, more exactly.
     if let Some(lock) = needs.lock.as_ref().filter(|lock| lock.kind == LockKind::Npm) {
-        let unreadable = |why: String| ServiceError::new(ErrorCode::BadSkill, format!("{}: {why}", lock.path), "correct the skill");
-        let bytes = tree.read_file(&lock.path, LOCK_BYTES + 1).map_err(|error| unreadable(error.to_string()))?;
+        let unreadable = |why: String| {
+            ServiceError::new(ErrorCode::BadSkill, format!("{}: {why}", lock.path), "correct the skill")
+        };
+        let bytes =
+            tree.read_file(&lock.path, LOCK_BYTES + 1).map_err(|error| unreadable(error.to_string()))?;
         if bytes.len() as u64 > LOCK_BYTES {
             return Err(unreadable("larger than 16 MiB".into()));
         }
