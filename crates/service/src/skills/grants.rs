@@ -174,12 +174,19 @@ pub fn granted(places: &Places, skill: &FoundSkill) -> Result<Option<Grant>, Ser
     Ok(read_book(places)?.remove(&identity))
 }
 
-/// The layer of what is granted, for below the flags, and what a person should know.
+/// What is granted, as a layer for below the flags, and what a person should know.
+#[derive(Debug)]
+pub(crate) struct Permitted {
+    pub(crate) layer: Option<(Origin, Layer)>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// What a run of the skill may have beside what its flags say.
 pub(crate) fn permitted(
     places: &Places,
     skill: &FoundSkill,
     flags: &[(Origin, Layer)],
-) -> Result<(Option<(Origin, Layer)>, Vec<String>), ServiceError> {
+) -> Result<Permitted, ServiceError> {
     let mut notes = Vec::new();
     // What can't be read asks for nothing.
     let asked = asked(skill).unwrap_or_else(|error| {
@@ -210,7 +217,7 @@ pub(crate) fn permitted(
             list.join(", ")
         ));
     }
-    Ok((layer, notes))
+    Ok(Permitted { layer, notes })
 }
 
 /// What the flags of this run say already. A limit that is named is what the caller wants, whatever is asked for.

@@ -31,7 +31,7 @@ impl Fixture {
 
     /// The layer that a run would have, as TOML, and what is said.
     fn permitted(&self, skill: &FoundSkill) -> (String, Vec<String>) {
-        let (layer, notes) = permitted(&self.places, skill, &[]).unwrap();
+        let Permitted { layer, notes } = permitted(&self.places, skill, &[]).unwrap();
         (layer.map_or(String::new(), |(_, layer)| layer.to_toml().unwrap()), notes)
     }
 }
@@ -89,7 +89,8 @@ fn a_part_of_it_by_name() {
         },
         ..Layer::default()
     };
-    let (_, notes) = permitted(&fixture.places, &skill, &[(Origin::flag("--allow-host"), flag)]).unwrap();
+    let Permitted { notes, .. } =
+        permitted(&fixture.places, &skill, &[(Origin::flag("--allow-host"), flag)]).unwrap();
     assert!(notes.is_empty(), "{notes:?}");
 }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::changes::{Snapshot, WorkspaceChanges};
 use super::check::check;
 use super::command::{Dependencies, Fitted, Fitting, MakeLayer, fit};
-use super::grants::permitted;
+use super::grants::{Permitted, permitted};
 use super::interpreter::{HEAD, Interpreter, Kind, interpreter};
 use super::layers::LayerInUse;
 use super::programs::Programs;
@@ -108,7 +108,7 @@ pub fn set_up_skill(
     let settings = skill_settings(places)?;
     let skill = find_skill(places, &reference)?;
     let inside = skill.inside();
-    let (granted, mut notes) = permitted(places, &skill, &run.policy.flags)?;
+    let Permitted { layer: granted, mut notes } = permitted(places, &skill, &run.policy.flags)?;
     // Below the flags: what is said for this run wins.
     run.policy.flags.splice(0..0, granted);
     let (script, runs) = match &wanted {

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-use ringfence_sandbox::{Alias, AttachAs, Attached, Attachment, Stream};
+use ringfence_sandbox::{AttachAs, Attached, Attachment, Stream};
 use rustix::fs::{FlockOperation, flock};
 
 use super::kept::{LayerRecord, Layers, Package, RECORD, ROOT, remove};
@@ -105,7 +105,6 @@ fn install(places: &Places, plan: &LayerPlan, staging: &Path) -> Result<(), Serv
         INPUT.into(),
         tool.unwrap_or_default().into_os_string(),
     ];
-    attached.aliases = Vec::<Alias>::new();
     let contained = Contained {
         work: Work::Build,
         argv: argv.to_vec(),
