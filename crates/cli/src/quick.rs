@@ -20,23 +20,23 @@ pub(crate) fn quick_run(words: &[OsString]) -> Option<RunArgs> {
 pub(crate) fn quick_skill_run(words: &[OsString]) -> Option<SkillRunArgs> {
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
     let (before, args) = (&words[..end], words.get(end + 1..).unwrap_or_default());
-    let plain =
-        |word: &&OsString| word.to_str().is_some_and(|word| !word.is_empty() && !word.starts_with('-'));
-    let names = before.iter().rev().take_while(plain).count();
-    // Of `--profile NAME SKILL` the first is no name of a skill.
-    let names = if before.len() > names && before[before.len() - names - 1] == "--profile" {
-        names - 1
-    } else {
-        names
-    };
-    let (flags, names) = before.split_at(before.len() - names);
+    let mut at = 0;
+    while let Some(word) = before.get(at).and_then(|word| word.to_str()).filter(|word| word.starts_with('-'))
+    {
+        // Its value is no name of a skill.
+        at += if word == "--profile" { 2 } else { 1 };
+    }
+    let flags = quick_flags(before.get(..at)?)?;
+    let names = &before[at..];
+    if names.iter().any(|name| name.is_empty() || name.as_encoded_bytes().starts_with(b"-")) {
+        return None;
+    }
     let (skill, script) = match names {
-        [skill] => (skill, None),
-        [skill, script] => (skill, Some(script.clone())),
+        [skill] => (skill.clone(), None),
+        [skill, script] => (skill.clone(), Some(script.clone())),
         _ => return None,
     };
-    let flags = quick_flags(flags)?;
-    Some(SkillRunArgs { flags, skill: skill.clone(), script, args: args.to_vec(), ..SkillRunArgs::default() })
+    Some(SkillRunArgs { flags, skill, script, args: args.to_vec(), ..SkillRunArgs::default() })
 }
 
 fn quick_flags(words: &[OsString]) -> Option<RunFlags> {
