@@ -1,5 +1,6 @@
 //! The command line as it is typed. `resolve` turns it into what the services take; nothing else reads these.
 
+mod library;
 mod skill;
 
 use std::ffi::OsString;
@@ -10,6 +11,11 @@ use clap::{Args, Command, Parser, Subcommand, ValueEnum};
 use ringfence_policy::{AddressRange, Bound, ByteSize, Clause, Cpus, HostName, HostRule, ProfileName, Span};
 use ringfence_service::Registry;
 
+pub(crate) use library::{
+    EditFlags, LibraryFlags, LintFormat, SkillAddArgs, SkillCatArgs, SkillHistoryArgs, SkillLibraryVerb, SkillLintArgs, SkillListArgs,
+    SkillLockArgs, SkillNewArgs, SkillOutdatedArgs, SkillPackArgs, SkillPromptArgs, SkillPropertiesArgs, SkillPublishArgs,
+    SkillRemoveArgs, SkillRollbackArgs, SkillSearchArgs, SkillShowArgs, SkillUpdateArgs, SkillValidateArgs, SkillVerifyArgs,
+};
 pub(crate) use skill::{
     SkillArgs, SkillDepsArgs, SkillGrantArgs, SkillGrantsArgs, SkillLayersVerb, SkillRevokeArgs,
     SkillRunArgs, SkillVerb, described_skill_run,

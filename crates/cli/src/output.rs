@@ -27,9 +27,29 @@ pub(crate) fn json(value: &impl Serialize) {
         serde_json::to_string(value)
     };
     match text {
-        Ok(text) => line(text),
+        Ok(text) => line(escaped_json(&text)),
         Err(error) => say("error", AnsiColor::Red, &format!("the result can't be written as JSON: {error}")),
     }
+}
+
+/// The same JSON: outside of a string there is nothing to escape, in one `\uXXXX` means the character.
+fn escaped_json(text: &str) -> String {
+    let is_fine = |character: char| matches!(character, '\n') || !is_hidden(character);
+    if text.chars().all(is_fine) {
+        return text.to_owned();
+    }
+    let mut shown = String::with_capacity(text.len() + 64);
+    for character in text.chars() {
+        if is_fine(character) {
+            shown.push(character);
+        } else {
+            let mut units = [0; 2];
+            for unit in character.encode_utf16(&mut units) {
+                shown.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    shown
 }
 
 pub(crate) fn error(error: &ServiceError) {
@@ -82,13 +102,36 @@ fn wants_colour() -> bool {
         && std::env::var_os("TERM").is_none_or(|value| value != "dumb")
 }
 
-/// Names come from commands and files: nothing in them may move a terminal's cursor.
+/// Names come from commands and files: nothing in them may move a terminal's cursor, or show another text than it is.
 pub(crate) fn printable(text: &str) -> String {
-    if !text.chars().any(char::is_control) {
+    escaped(text, |character| !is_hidden(character))
+}
+
+/// Text of several lines by somebody else: as it is in a pipe, fit for a terminal on one.
+pub(crate) fn foreign(bytes: &[u8]) {
+    if stdout().is_terminal() {
+        let text = String::from_utf8_lossy(bytes);
+        raw(escaped(&text, |character| matches!(character, '\n' | '\t') || !is_hidden(character)).as_bytes());
+    } else {
+        raw(bytes);
+    }
+}
+
+fn escaped(text: &str, is_fine: impl Fn(char) -> bool) -> String {
+    if text.chars().all(&is_fine) {
         return text.to_owned();
     }
-    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    let escape = |c: char| if is_fine(c) { c.to_string() } else { c.escape_default().to_string() };
     text.chars().map(escape).collect()
+}
+
+/// Controls, and what a terminal shows as nothing or in another order: bidirectional marks, zero-width characters, line
+/// separators, tags.
+fn is_hidden(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Rows under a header: a table on a terminal, tab-separated lines in a pipe.
@@ -120,4 +163,26 @@ fn rendered<const N: usize>(
     table.set_header(header);
     table.add_rows(rows);
     format!("{table}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOSTILE: &str = "a\x1b[2J\u{9b}\u{202e}b\u{200b}\u{e0041}é";
+
+    #[test]
+    fn nothing_hidden_reaches_a_terminal() {
+        assert_eq!(printable(HOSTILE), "a\\u{1b}[2J\\u{9b}\\u{202e}b\\u{200b}\\u{e0041}é");
+        assert_eq!(printable("naïve 日本 e\u{301}"), "naïve 日本 e\u{301}");
+    }
+
+    #[test]
+    fn escaped_json_says_the_same() {
+        let text = serde_json::to_string_pretty(&serde_json::json!({ "x": HOSTILE })).unwrap();
+        let shown = escaped_json(&text);
+        assert!(!shown.chars().any(|letter| letter != '\n' && is_hidden(letter)), "{shown}");
+        let back: serde_json::Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!(back["x"], HOSTILE);
+    }
 }

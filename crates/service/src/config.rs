@@ -244,6 +244,7 @@ mod tests {
             state: StateDir::new(path.join("state")),
             profile: None,
             policy: None,
+            library: None,
         };
         Fixture { _root: root, places }
     }

@@ -28,6 +28,12 @@ pub enum ErrorCode {
     Missing,
     /// Dependencies could not be installed.
     BuildFailed,
+    /// A skill could not be fetched from where it is.
+    FetchFailed,
+    /// Lint found something in a skill that nobody has accepted.
+    Findings,
+    /// A skill is not the version that a lock file pins.
+    Frozen,
     CommandNotFound,
     CommandNotExecutable,
     BadDirectory,

@@ -19,6 +19,8 @@ pub struct Places {
     pub profile: Option<String>,
     /// `RINGFENCE_POLICY`: a policy file.
     pub policy: Option<PathBuf>,
+    /// `RINGFENCE_LIBRARY`: the directory of the skill library.
+    pub library: Option<PathBuf>,
 }
 
 impl Places {
@@ -47,6 +49,7 @@ impl Places {
             state: StateDir::new(state),
             profile: env::var("RINGFENCE_PROFILE").ok().filter(|value| !value.is_empty()),
             policy: env::var_os("RINGFENCE_POLICY").filter(|value| !value.is_empty()).map(PathBuf::from),
+            library: env::var_os("RINGFENCE_LIBRARY").filter(|value| !value.is_empty()).map(PathBuf::from),
             current,
             home,
         })

@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use clap::{Args, Command, Subcommand};
 use ringfence_policy::{Bound, ByteSize, HostRule, Span};
 
+use super::library::SkillLibraryVerb;
 use super::{RunFlags, bound};
 
-/// Run Agent Skills in a sandbox, with what they need.
+/// Agent Skills: check, pack, keep, find, and run them in a sandbox with what they need.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "SKILL is a name in the library (`pdf-tools`, or `office/pdf-tools`), a directory (`./my-skill`) or an archive.\n\nExamples:\n  ringfence skill run ./my-skill\n  ringfence skill run pdf-tools extract.py -- report.pdf\n  ringfence skill deps pdf-tools"
+    after_help = "SKILL is a name in the library (`pdf-tools`, or `office/pdf-tools`), a directory (`./my-skill`) or an archive.\n\nExamples:\n  ringfence skill add https://example.com/team/skills --all\n  ringfence skill search extract tables\n  ringfence skill run ./my-skill\n  ringfence skill run pdf-tools extract.py -- report.pdf\n  ringfence skill deps pdf-tools"
 )]
 pub(crate) struct SkillArgs {
     #[command(subcommand)]
@@ -45,6 +46,8 @@ pub(crate) enum SkillVerb {
     /// What has been granted
     #[command(after_help = "Example:\n  ringfence skill grants")]
     Grants(SkillGrantsArgs),
+    #[command(flatten)]
+    Library(SkillLibraryVerb),
     /// Install dependencies: a process of its own, so that the one that shows progress has no sandbox.
     #[command(hide = true)]
     BuildLayer,

@@ -162,6 +162,7 @@ mod tests {
             state: StateDir::new(root.join("state")),
             profile: None,
             policy: None,
+            library: None,
         };
         for directory in ["ws", "home", "other"] {
             fs::create_dir_all(root.join(directory)).unwrap();

@@ -79,6 +79,7 @@ impl Stage {
             state: StateDir::new(self.root.join("state")),
             profile: None,
             policy: None,
+            library: None,
         };
         let layer = Layer::from_toml(&self.toml).unwrap();
         let policy = merge(ProfileName::Moderate, &[(Origin::flag("x"), layer)]).unwrap().policy;

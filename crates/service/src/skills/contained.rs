@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use ringfence_policy::{ByteSize, Layer, Limits, Merged, ProfileName, Span, merge};
+use ringfence_policy::{ByteSize, HostRule, Layer, Limits, Merged, Origin, ProfileName, Span, merge};
 use ringfence_sandbox::{Attached, Host, Native, Outcome, Provider, Request, Stream};
 
 use crate::error::{ErrorCode, ServiceError};
@@ -26,6 +26,8 @@ pub(crate) struct Contained {
     pub(crate) argv: Vec<OsString>,
     pub(crate) attached: Attached,
     pub(crate) registries: Vec<Registry>,
+    /// Granted beside the registries.
+    pub(crate) hosts: Vec<HostRule>,
     pub(crate) stream: Stream,
 }
 
@@ -55,10 +57,15 @@ fn policy(places: &Places, contained: &Contained) -> Result<Merged, ServiceError
         )
     };
     let base = ProfileName::Restrictive;
-    let mut layers: Vec<(ringfence_policy::Origin, Layer)> = Vec::new();
+    let mut layers: Vec<(Origin, Layer)> = Vec::new();
     if !contained.registries.is_empty() {
         let bare = merge(base, &layers).map_err(bad)?.policy;
         layers = registry::ask(places, &bare, &contained.registries)?.layers;
+    }
+    if !contained.hosts.is_empty() {
+        let mut layer = Layer::default();
+        layer.network.allow.clone_from(&contained.hosts);
+        layers.push((Origin::flag("--allow-host"), layer));
     }
     let mut merged = merge(base, &layers).map_err(bad)?;
     // Set here rather than asked for by a layer: a host that can't enforce one of them still installs.

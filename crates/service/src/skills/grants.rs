@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use ringfence_policy::{Bound, ByteSize, HostRule, Layer, Origin, Span};
-use ringfence_skills::{Wants, wants};
+use ringfence_skills::{Manifest, Wants, wants};
 use serde::{Deserialize, Serialize};
 
 use super::source::FoundSkill;
@@ -69,9 +69,8 @@ impl Permissions {
     }
 
     /// What is in here and not in `other`.
-    fn beyond(&self, other: &Self) -> Self {
-        let rest =
-            |own: &[String], had: &[String]| own.iter().filter(|one| !had.contains(one)).cloned().collect();
+    pub fn beyond(&self, other: &Self) -> Self {
+        let rest = |own: &[String], had: &[String]| own.iter().filter(|one| !had.contains(one)).cloned().collect();
         Self {
             hosts: rest(&self.hosts, &other.hosts),
             env: rest(&self.env, &other.env),
@@ -111,12 +110,17 @@ impl Permissions {
 
 /// What the skill's metadata asks for.
 pub fn asked(skill: &FoundSkill) -> Result<Permissions, ServiceError> {
-    let Wants { hosts, env, limits } = wants(&skill.manifest).map_err(|problems| {
+    asked_by(&skill.name, &skill.manifest)
+}
+
+/// The same of a skill that is not in its place yet.
+pub(crate) fn asked_by(name: &str, manifest: &Manifest) -> Result<Permissions, ServiceError> {
+    let Wants { hosts, env, limits } = wants(manifest).map_err(|problems| {
         let list: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
-        bad_wants(skill, &list.join("; "))
+        bad_wants(name, &list.join("; "))
     })?;
     let asked = Permissions { hosts, env, time: limits.time, memory: limits.memory };
-    asked.layer().map_err(|why| bad_wants(skill, &why))?;
+    asked.layer().map_err(|why| bad_wants(name, &why))?;
     Ok(asked)
 }
 
@@ -272,10 +276,10 @@ fn broken(places: &Places, why: &str) -> ServiceError {
     ServiceError::new(ErrorCode::State, format!("{}: {why}", path.display()), "remove it and grant again")
 }
 
-fn bad_wants(skill: &FoundSkill, why: &str) -> ServiceError {
+fn bad_wants(name: &str, why: &str) -> ServiceError {
     ServiceError::new(
         ErrorCode::BadSkill,
-        format!("{} asks for something in a way that can't be read: {why}", skill.name),
+        format!("{name} asks for something in a way that can't be read: {why}"),
         "correct `ringfence` in the metadata of its SKILL.md",
     )
 }

@@ -7,12 +7,17 @@ mod changes;
 mod check;
 mod command;
 mod contained;
+mod create;
 mod deps;
 mod grants;
 mod inside;
+mod intake;
 mod interpreter;
 mod layers;
+mod library;
+mod lint;
 mod mounts;
+mod pack;
 mod programs;
 mod pythons;
 mod run;
@@ -20,17 +25,35 @@ mod scratch;
 mod script;
 mod settings;
 mod source;
+mod subject;
+mod validate;
 
 pub use changes::{ChangeKind, WorkspaceChange, WorkspaceChanges};
 pub use command::{Dependencies, MakeLayer};
+pub use create::{CreatedSkill, NewSkill, new_skill};
 pub use deps::{DependencyReport, PlannedLayer, dependency_report};
 pub use grants::{Grant, GrantWhat, NamedGrant, Permissions, asked, grant, granted, grants, revoke_grant};
-pub use layers::{
-    LayerInUse, LayerKind, LayerPlan, LayerRecord, Package, build_layer, layers, remove_layers,
+pub use intake::{AddReport, AddSpec, AddedSkill, SourceSpec, add_skills};
+pub use layers::{LayerInUse, LayerKind, LayerPlan, LayerRecord, Package, build_layer, layers, remove_layers};
+pub use library::{
+    Catalogue, CatalogueEntry, DiscoveredSkill, EditsOf, ListedSkill, Locked, OutdatedReport, OutdatedSkill,
+    PublishedSkill, RemovedSkill, RolledBack, SearchSpec, ShownFile, ShownSkill, SkillHistory, SkillState,
+    Unreachable, UpdateSpec, catalogue, discovered_skills, list_skills, lock_skills, outdated_skills,
+    publish_skill, read_skill_file, remove_skill, roll_back, search_skills, show_skill, skill_history,
+    time_of, update_skills, verify_library,
 };
+pub use lint::{LintReport, lint_rules, lint_sarif, lint_skill};
 pub use mounts::library_attached;
+pub use pack::{PackSpec, PackedSkill, pack_skill};
 pub use pythons::InterpreterFacts;
 pub use run::{PreparedSkill, RanSkill, RanWith, SkillReport, SkillRunSpec, SkillSetup, Tell, set_up_skill};
 pub use script::Wanted;
 pub use settings::library_root;
 pub use source::{FoundSkill, SkillReference, find_skill};
+pub use validate::{Strictness, Validation, validate_skill};
+
+// The words of the skill crate that interfaces print and take.
+pub use ringfence_skills::{
+    Action, Finding, Format, Hit, Kind, Language, Level, Matched, Problem, Scope, Severity, SkillOrigin, Snippet, Trouble,
+    Verified,
+};

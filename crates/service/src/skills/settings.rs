@@ -22,9 +22,10 @@ pub(crate) struct SkillSettings {
     pub(crate) interpreters: BTreeMap<String, Vec<String>>,
 }
 
-/// The library that a flag or the config names, else the one in the state directory. It need not exist.
+/// The library that a flag, `RINGFENCE_LIBRARY` or the config names, else the one in the state directory. It need not
+/// exist.
 pub fn library_root(places: &Places, flag: Option<&Path>) -> Result<PathBuf, ServiceError> {
-    if let Some(path) = flag {
+    if let Some(path) = flag.or(places.library.as_deref()) {
         return Ok(places.absolute(path, &places.current));
     }
     Ok(skill_settings(places)?.library.unwrap_or_else(|| places.state.path().join(LIBRARY)))

@@ -110,6 +110,7 @@ fn install(places: &Places, plan: &LayerPlan, staging: &Path) -> Result<(), Serv
         argv: argv.to_vec(),
         attached,
         registries: vec![registry],
+        hosts: Vec::new(),
         stream: Stream::Inherit,
     };
     let outcome = run_contained(places, contained)?;

@@ -1,0 +1,165 @@
+//! What is newer where skills came from, and taking it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use ringfence_skills::{Digest, Library, LibraryError, Reference, Replace, SkillOrigin, Status};
+use serde::Serialize;
+
+use super::open::{existing_library, find_reference};
+use super::revise::EditsOf;
+use crate::error::ServiceError;
+use crate::places::Places;
+use crate::skills::intake::{AddReport, Fetched, accept, fetch_origin, judge, take};
+
+#[derive(Clone, Debug, Serialize)]
+pub struct OutdatedReport {
+    pub outdated: Vec<OutdatedSkill>,
+    pub unreachable: Vec<Unreachable>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct OutdatedSkill {
+    pub skill: String,
+    pub origin: SkillOrigin,
+    pub published: Digest,
+    pub latest: Digest,
+    /// The folder has an edit, which an update would overwrite.
+    pub edited: bool,
+}
+
+/// A skill whose origin can't be looked at.
+#[derive(Clone, Debug, Serialize)]
+pub struct Unreachable {
+    pub skill: String,
+    pub why: String,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct UpdateSpec {
+    /// None: every skill.
+    pub skills: Vec<String>,
+    pub edits: EditsOf,
+    pub accept_findings: bool,
+    pub library: Option<PathBuf>,
+}
+
+/// Look at where every skill came from. Fetches repositories; changes nothing.
+pub fn outdated_skills(places: &Places, library: Option<&Path>) -> Result<OutdatedReport, ServiceError> {
+    let mut report = OutdatedReport { outdated: Vec::new(), unreachable: Vec::new() };
+    let Some(library) = existing_library(places, library)? else { return Ok(report) };
+    let mut origins = Origins::new(places);
+    let references = library.list()?.skills;
+    for reference in references {
+        let Some(state) = published(&library, &reference)? else { continue };
+        match origins.latest(&state.origin) {
+            Ok(latest) if latest != state.digest => report.outdated.push(OutdatedSkill {
+                skill: reference.to_string(),
+                origin: state.origin,
+                published: state.digest,
+                latest,
+                edited: state.edited,
+            }),
+            Ok(_) => {}
+            Err(error) => {
+                report.unreachable.push(Unreachable { skill: reference.to_string(), why: error.message });
+            }
+        }
+    }
+    Ok(report)
+}
+
+/// Take the newest version of these skills, or of all. What is as new already is not in the report.
+pub fn update_skills(
+    places: &Places,
+    spec: &UpdateSpec,
+) -> Result<(AddReport, Vec<Unreachable>), ServiceError> {
+    let mut report = AddReport { added: Vec::new() };
+    let mut unreachable = Vec::new();
+    let Some(library) = existing_library(places, spec.library.as_deref())? else {
+        return match spec.skills.first() {
+            Some(skill) => Err(LibraryError::NotFound(skill.clone()).into()),
+            None => Ok((report, unreachable)),
+        };
+    };
+    let mut references = Vec::new();
+    for skill in &spec.skills {
+        references.push(find_reference(places, spec.library.as_deref(), skill)?.1);
+    }
+    if references.is_empty() {
+        references = library.list()?.skills;
+    }
+    let mut origins = Origins::new(places);
+    for reference in references {
+        let Some(state) = published(&library, &reference)? else { continue };
+        let (fetched, subdirectory) = match origins.get(&state.origin) {
+            Ok(found) => found,
+            Err(error) => {
+                unreachable.push(Unreachable { skill: reference.to_string(), why: error.message });
+                continue;
+            }
+        };
+        let skill = fetched.skill(subdirectory.as_deref())?;
+        let verdict = judge(&skill, reference.name.as_str(), Some((&library, &reference)))?;
+        if verdict.digest == state.digest {
+            continue;
+        }
+        accept(&verdict, &reference.to_string(), spec.accept_findings)?;
+        report.added.push(take(&library, &skill, reference, Replace::Yes(spec.edits.into()), verdict)?);
+    }
+    Ok((report, unreachable))
+}
+
+struct Published {
+    origin: SkillOrigin,
+    digest: Digest,
+    edited: bool,
+}
+
+/// Nothing for what was never published, came from nowhere, or is gone.
+fn published(library: &Library, reference: &Reference) -> Result<Option<Published>, ServiceError> {
+    let (digest, edited) = match library.status(reference) {
+        Ok(Status::Published { digest }) => (digest, false),
+        Ok(Status::Edited { published, .. }) => (published, true),
+        Ok(Status::Unpublished { .. }) | Err(LibraryError::NotFound(_) | LibraryError::Unfit { .. }) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let origin = library.origin(reference)?.filter(|origin| *origin != SkillOrigin::Here);
+    Ok(origin.map(|origin| Published { origin, digest, edited }))
+}
+
+/// Each repository is fetched once, however many skills came from it.
+struct Origins<'a> {
+    places: &'a Places,
+    repositories: BTreeMap<(String, Option<String>), Result<Fetched, ServiceError>>,
+    other: Option<Fetched>,
+}
+
+impl<'a> Origins<'a> {
+    fn new(places: &'a Places) -> Self {
+        Self { places, repositories: BTreeMap::new(), other: None }
+    }
+
+    fn latest(&mut self, origin: &SkillOrigin) -> Result<Digest, ServiceError> {
+        let (fetched, subdirectory) = self.get(origin)?;
+        Ok(fetched.skill(subdirectory.as_deref())?.tree.digest()?)
+    }
+
+    fn get(&mut self, origin: &SkillOrigin) -> Result<(&Fetched, Option<String>), ServiceError> {
+        let SkillOrigin::Git { url, revision, subdirectory, .. } = origin else {
+            let (fetched, subdirectory) = fetch_origin(self.places, origin, false)?;
+            return Ok((self.other.insert(fetched), subdirectory));
+        };
+        let places = self.places;
+        let fetched = self
+            .repositories
+            .entry((url.clone(), revision.clone()))
+            .or_insert_with(|| fetch_origin(places, origin, false).map(|(fetched, _)| fetched));
+        match fetched {
+            Ok(fetched) => Ok((fetched, subdirectory.clone())),
+            Err(error) => Err(error.clone()),
+        }
+    }
+}
