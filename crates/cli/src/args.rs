@@ -12,7 +12,7 @@ use ringfence_policy::{AddressRange, Bound, ByteSize, Clause, Cpus, HostName, Ho
 use ringfence_service::Registry;
 
 pub(crate) use library::{
-    EditFlags, LibraryFlags, LintFormat, SkillAddArgs, SkillCatArgs, SkillHistoryArgs, SkillLibraryVerb, SkillLintArgs, SkillListArgs,
+    LintFormat, SkillAddArgs, SkillCatArgs, SkillHistoryArgs, SkillLibraryVerb, SkillLintArgs, SkillListArgs,
     SkillLockArgs, SkillNewArgs, SkillOutdatedArgs, SkillPackArgs, SkillPromptArgs, SkillPropertiesArgs, SkillPublishArgs,
     SkillRemoveArgs, SkillRollbackArgs, SkillSearchArgs, SkillShowArgs, SkillUpdateArgs, SkillValidateArgs, SkillVerifyArgs,
 };
