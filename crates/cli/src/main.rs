@@ -18,7 +18,7 @@ use std::process::exit;
 
 use clap::{Args, Command, CommandFactory, FromArgMatches, Subcommand};
 
-use args::{Cli, RunArgs, SkillRunArgs, Verb};
+use args::{Cli, RunArgs, SkillRunArgs, SkillVerb, Verb};
 use failure::Failure;
 
 fn main() {
@@ -59,7 +59,12 @@ fn skill_run_only(mut argv: Vec<OsString>) -> Result<i32, Failure> {
 
 fn any_verb(argv: Vec<OsString>) -> Result<i32, Failure> {
     let verb = argv.get(1).and_then(|verb| verb.to_str()).filter(|verb| Verb::has_subcommand(verb));
-    let help = verb.map_or("ringfence".to_owned(), |verb| format!("ringfence {verb}"));
+    let inner = argv.get(2).and_then(|inner| inner.to_str());
+    let help = match (verb, inner) {
+        (Some("skill"), Some(inner)) if SkillVerb::has_subcommand(inner) => format!("ringfence skill {inner}"),
+        (Some(verb), _) => format!("ringfence {verb}"),
+        (None, _) => "ringfence".to_owned(),
+    };
     let usage = |error| Failure::usage(error, &help);
     let matches = Cli::command().try_get_matches_from(argv).map_err(usage)?;
     match Cli::from_arg_matches(&matches).map_err(usage)?.verb {

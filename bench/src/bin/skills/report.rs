@@ -43,7 +43,8 @@ impl Report {
 
     pub(crate) fn markdown(&self) -> String {
         let Machine { cpu, cores, kernel, date, load: before } = &self.machine;
-        let Figures { load: loading, validate, index, look_again, query, command, run, skill_run } = &self.figures;
+        let Figures { load: loading, validate, index, look_again, query, command, run, skill_run } =
+            &self.figures;
         let quick = if self.quick { "\nA quick run: it only shows that everything runs.\n" } else { "" };
         let bars: String = self.bars().iter().map(|bar| format!("- {bar}\n")).collect();
         let once = |what: &str, time: &f64| format!("| {what} | {time:.1} | | | 1 |\n");

@@ -17,19 +17,27 @@ pub(crate) enum SkillLibraryVerb {
     )]
     List(SkillListArgs),
     /// Find skills by words, best first; typos are forgiven
-    #[command(after_help = "Examples:\n  ringfence skill search extract tables from pdf\n  ringfence skill search --limit 3 --json invoice")]
+    #[command(
+        after_help = "Examples:\n  ringfence skill search extract tables from pdf\n  ringfence skill search --limit 3 --json invoice"
+    )]
     Search(SkillSearchArgs),
     /// Everything that is known of a skill
-    #[command(after_help = "Examples:\n  ringfence skill show pdf-tools\n  ringfence skill show ./my-skill --json")]
+    #[command(
+        after_help = "Examples:\n  ringfence skill show pdf-tools\n  ringfence skill show ./my-skill --json"
+    )]
     Show(SkillShowArgs),
     /// Print a skill's SKILL.md, or another file of it
-    #[command(after_help = "On a terminal, control characters are shown and not sent; in a pipe the bytes are as they are.\n\nExamples:\n  ringfence skill cat pdf-tools\n  ringfence skill cat pdf-tools scripts/extract.py")]
+    #[command(
+        after_help = "On a terminal, control characters are shown and not sent; in a pipe the bytes are as they are.\n\nExamples:\n  ringfence skill cat pdf-tools\n  ringfence skill cat pdf-tools scripts/extract.py"
+    )]
     Cat(SkillCatArgs),
     /// A skill's properties as JSON, as the reference tool prints them
     #[command(after_help = "Example:\n  ringfence skill properties pdf-tools | jq -r .description")]
     Properties(SkillPropertiesArgs),
     /// The <available_skills> block for an agent's prompt
-    #[command(after_help = "Examples:\n  ringfence skill prompt\n  ringfence skill prompt pdf-tools office/invoice\n  ringfence skill prompt --host-paths   where the files are here, instead of in a sandbox")]
+    #[command(
+        after_help = "Examples:\n  ringfence skill prompt\n  ringfence skill prompt pdf-tools office/invoice\n  ringfence skill prompt --host-paths   where the files are here, instead of in a sandbox"
+    )]
     Prompt(SkillPromptArgs),
     /// Check manifests
     #[command(after_help = VALIDATE_HELP)]
@@ -38,10 +46,14 @@ pub(crate) enum SkillLibraryVerb {
     #[command(after_help = LINT_HELP)]
     Lint(SkillLintArgs),
     /// Make an archive; the same skill gives the same bytes
-    #[command(after_help = "Caches, node_modules, .git and evals are left out.\n\nExamples:\n  ringfence skill pack ./my-skill\n  ringfence skill pack ./my-skill -o /tmp/my-skill.tar.zst")]
+    #[command(
+        after_help = "Caches, node_modules, .git and evals are left out.\n\nExamples:\n  ringfence skill pack ./my-skill\n  ringfence skill pack ./my-skill -o /tmp/my-skill.tar.zst"
+    )]
     Pack(SkillPackArgs),
     /// Make a new skill to start from
-    #[command(after_help = "Examples:\n  ringfence skill new word-count\n  ringfence skill new resize --template node --description 'Resizes images.' --dir ~/skills")]
+    #[command(
+        after_help = "Examples:\n  ringfence skill new word-count\n  ringfence skill new resize --template node --description 'Resizes images.' --dir ~/skills"
+    )]
     New(SkillNewArgs),
     /// Make an edit by hand a version
     #[command(after_help = "Example:\n  ringfence skill publish pdf-tools")]
@@ -50,22 +62,32 @@ pub(crate) enum SkillLibraryVerb {
     #[command(after_help = "Example:\n  ringfence skill history pdf-tools")]
     History(SkillHistoryArgs),
     /// Go back to a version of a skill, or bring a removed one back
-    #[command(after_help = "Without DIGEST it is the version before the present one. Six digits of one are enough.\n\nExamples:\n  ringfence skill rollback pdf-tools\n  ringfence skill rollback pdf-tools 3f2a91c0d4e7")]
+    #[command(
+        after_help = "Without DIGEST it is the version before the present one. Six digits of one are enough.\n\nExamples:\n  ringfence skill rollback pdf-tools\n  ringfence skill rollback pdf-tools 3f2a91c0d4e7"
+    )]
     Rollback(SkillRollbackArgs),
     /// Take skills out of the library; their versions stay
-    #[command(after_help = "Examples:\n  ringfence skill remove pdf-tools\n  ringfence skill remove office/invoice --discard-edits")]
+    #[command(
+        after_help = "Examples:\n  ringfence skill remove pdf-tools\n  ringfence skill remove office/invoice --discard-edits"
+    )]
     Remove(SkillRemoveArgs),
     /// Pin every skill of the library in a lock file
-    #[command(after_help = "Examples:\n  ringfence skill lock\n  ringfence skill lock -o team/skills.lock\n  ringfence skill add --frozen          brings the library to what skills.lock says")]
+    #[command(
+        after_help = "Examples:\n  ringfence skill lock\n  ringfence skill lock -o team/skills.lock\n  ringfence skill add --frozen          brings the library to what skills.lock says"
+    )]
     Lock(SkillLockArgs),
     /// Which skills have a newer version where they came from
     #[command(after_help = "Example:\n  ringfence skill outdated")]
     Outdated(SkillOutdatedArgs),
     /// Take the newest version of skills from where they came
-    #[command(after_help = "Examples:\n  ringfence skill update\n  ringfence skill update pdf-tools --keep-edits")]
+    #[command(
+        after_help = "Examples:\n  ringfence skill update\n  ringfence skill update pdf-tools --keep-edits"
+    )]
     Update(SkillUpdateArgs),
     /// Check every byte of the library
-    #[command(after_help = "What killed processes left is cleared first.\n\nExit status: 0 if all is in order, 1 if something is wrong.")]
+    #[command(
+        after_help = "What killed processes left is cleared first.\n\nExit status: 0 if all is in order, 1 if something is wrong."
+    )]
     Verify(SkillVerifyArgs),
 }
 

@@ -20,6 +20,7 @@ mod relays;
 mod row;
 mod rules;
 mod secrets;
+mod skill_sources;
 mod sockets;
 mod tls;
 

@@ -18,7 +18,8 @@ fn eight_processes_with_kills_leave_a_library_in_order() {
             scope.spawn(move || {
                 let mut turn = worker;
                 while Instant::now() < until {
-                    turn = turn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    turn =
+                        turn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                     let name = format!("skill-{}", (turn >> 33) % 4);
                     let args: &[&str] = match (turn >> 40) % 4 {
                         0 => &["add", &name, "--replace"],

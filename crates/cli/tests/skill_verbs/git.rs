@@ -53,9 +53,16 @@ fn one_all_a_tag_and_an_update() {
     place.call(&["add", "--frozen", "--library", &empty]).code(0).has("general/one");
     place.call(&["cat", "one", "scripts/main.sh", "--library", &empty]).code(0).has("hello");
 
-    place.call(&["add", &url, "--all", "--domain", "tagged", "--rev", "v1"]).code(0).has("tagged/one").has("tagged/two");
+    place
+        .call(&["add", &url, "--all", "--domain", "tagged", "--rev", "v1"])
+        .code(0)
+        .has("tagged/one")
+        .has("tagged/two");
     place.call(&["cat", "tagged/one", "scripts/main.sh"]).code(0).has("hello");
-    place.call(&["add", &url, "--rev", "none", "--path", "skills/one", "--name", "x"]).code(125).has("could not be fetched");
+    place
+        .call(&["add", &url, "--rev", "none", "--path", "skills/one", "--name", "x"])
+        .code(125)
+        .has("could not be fetched");
     place.call(&["add", &url, "--rev=--upload-pack=touch evil"]).code(125).has("no branch, tag or commit");
     assert_eq!(std::fs::read_dir(place.path("state/scratch")).unwrap().count(), 0);
     place.call(&["verify"]).code(0);
@@ -78,7 +85,11 @@ fn a_repository_runs_nothing_and_leads_nowhere() {
     git(&at, &["config", "uploadpack.packObjectsHook", &program]);
     place.write("repo/.git/hooks/post-checkout", format!("#!/bin/sh\n{program}\n"));
     // What a user's own configuration would run is not run either.
-    std::fs::write(place.path("home/.gitconfig"), format!("[core]\n\tfsmonitor = {program}\n[filter \"evil\"]\n\tsmudge = {program}\n")).unwrap();
+    std::fs::write(
+        place.path("home/.gitconfig"),
+        format!("[core]\n\tfsmonitor = {program}\n[filter \"evil\"]\n\tsmudge = {program}\n"),
+    )
+    .unwrap();
     place.call(&["add", &format!("{url}#skills/two")]).code(0);
     place.call(&["add", &format!("{url}#skills/one")]).code(125).has("a link to /etc/passwd");
     place.call(&["add", &format!("{url}#skills/etc")]).code(125).has_not("passwd");

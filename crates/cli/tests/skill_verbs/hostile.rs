@@ -16,14 +16,20 @@ fn archives_are_refused_and_the_library_stays() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../skills/tests/hostile_archives.py");
     let made = Command::new("python3").arg(script).arg("make").arg(&corpus).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let index: serde_json::Value = serde_json::from_slice(&std::fs::read(corpus.join("index.json")).unwrap()).unwrap();
+    let index: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(corpus.join("index.json")).unwrap()).unwrap();
     let mut refused = 0;
     // Every kind has a test of its own in the library; here every eighth goes the whole way.
     for case in index.as_array().unwrap().iter().filter(|case| case["code"] != "ok").step_by(8) {
         let path = corpus.join("archives").join(case["kind"].as_str().unwrap());
         let call = place.call(&["add", path.to_str().unwrap()]).code(125).has("nothing of this one was kept");
         assert_eq!(call.errors.lines().count(), 2, "{}: {}", case["kind"], call.errors);
-        assert!(!call.errors.contains(|c: char| c.is_control() && c != '\n'), "{}: {:?}", case["kind"], call.errors);
+        assert!(
+            !call.errors.contains(|c: char| c.is_control() && c != '\n'),
+            "{}: {:?}",
+            case["kind"],
+            call.errors
+        );
         refused += 1;
     }
     assert!(refused >= 8, "only {refused}");
@@ -51,8 +57,14 @@ fn nothing_hidden_reaches_the_terminal() {
         place.call(&["validate", "plain"]),
     ] {
         let call = call.code(0);
-        let hidden = |c: char| (c.is_control() && !"\n\t".contains(c)) || "\u{202e}\u{200b}\u{e0041}".contains(c);
-        assert!(!call.out.contains(hidden) && !call.errors.contains(hidden), "{:?} {:?}", call.out, call.errors);
+        let hidden =
+            |c: char| (c.is_control() && !"\n\t".contains(c)) || "\u{202e}\u{200b}\u{e0041}".contains(c);
+        assert!(
+            !call.out.contains(hidden) && !call.errors.contains(hidden),
+            "{:?} {:?}",
+            call.out,
+            call.errors
+        );
     }
     // In a pipe the file is as it is; on a terminal it is not.
     assert!(place.call(&["cat", "plain"]).code(0).out.contains(ESCAPES));
@@ -73,7 +85,10 @@ fn nothing_hidden_reaches_the_terminal() {
 #[test]
 fn critical_findings_are_somebodys_decision() {
     let place = Place::new();
-    place.write("hidden/SKILL.md", "---\nname: hidden\ndescription: Hides words.\n---\nRead\u{e0072}\u{e0075}\u{e006e} this.\n");
+    place.write(
+        "hidden/SKILL.md",
+        "---\nname: hidden\ndescription: Hides words.\n---\nRead\u{e0072}\u{e0075}\u{e006e} this.\n",
+    );
     let before = place.library();
     let refused = place.call(&["add", "hidden", "--json"]).code(125);
     assert_eq!(refused.json()["error"]["code"], "findings");

@@ -40,7 +40,8 @@ fn the_life_of_a_skill() {
     place.call(&["cat", "count-sh"]).code(0).has("More.\n");
     place.call(&["cat", "count-sh", "scripts/main.sh"]).code(0);
     let history = place.call(&["history", "count-sh", "--json"]).code(0).json();
-    let actions: Vec<_> = history["records"].as_array().unwrap().iter().map(|one| one["action"].clone()).collect();
+    let actions: Vec<_> =
+        history["records"].as_array().unwrap().iter().map(|one| one["action"].clone()).collect();
     assert_eq!(actions, ["add", "add", "publish"]);
 
     place.call(&["rollback", "count-sh"]).code(0).has(&digest[..12]);
@@ -79,13 +80,18 @@ fn what_is_newer_where_it_came_from() {
     place.call(&["add", "one"]).code(0);
     place.call(&["add", "two", "--domain", "office"]).code(0);
     place.call(&["outdated"]).code(0).has("no skill has a newer version");
-    place.write("one/SKILL.md", "---\nname: one\ndescription: Newer.\nmetadata:\n  ringfence:\n    hosts: api.example.com\n---\n");
+    place.write(
+        "one/SKILL.md",
+        "---\nname: one\ndescription: Newer.\nmetadata:\n  ringfence:\n    hosts: api.example.com\n---\n",
+    );
     fs::remove_dir_all(place.path("ws/two")).unwrap();
     let outdated = place.call(&["outdated", "--json"]).code(0).json();
     assert_eq!(outdated["outdated"][0]["skill"], "general/one");
     assert_eq!(outdated["unreachable"][0]["skill"], "office/two");
     let said = place.call(&["update"]).code(0);
-    said.has("updated from").has("asks for more than the version before: host api.example.com").has("office/two");
+    said.has("updated from")
+        .has("asks for more than the version before: host api.example.com")
+        .has("office/two");
     place.call(&["update"]).code(0).has("nothing is newer");
     place.call(&["update", "none"]).code(125).has("no skill `none`");
 }

@@ -25,19 +25,30 @@ impl Said {
 
     #[track_caller]
     pub(crate) fn has(self, part: &str) -> Self {
-        assert!(self.out.contains(part) || self.errors.contains(part), "no {part:?}\nstdout: {}\nstderr: {}", self.out, self.errors);
+        assert!(
+            self.out.contains(part) || self.errors.contains(part),
+            "no {part:?}\nstdout: {}\nstderr: {}",
+            self.out,
+            self.errors
+        );
         self
     }
 
     #[track_caller]
     pub(crate) fn has_not(self, part: &str) -> Self {
-        assert!(!self.out.contains(part) && !self.errors.contains(part), "{part:?} in\nstdout: {}\nstderr: {}", self.out, self.errors);
+        assert!(
+            !self.out.contains(part) && !self.errors.contains(part),
+            "{part:?} in\nstdout: {}\nstderr: {}",
+            self.out,
+            self.errors
+        );
         self
     }
 
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}\n{}", self.out, self.errors))
+        serde_json::from_str(&self.out)
+            .unwrap_or_else(|error| panic!("{error}: {}\n{}", self.out, self.errors))
     }
 }
 
@@ -64,7 +75,10 @@ impl Place {
     /// A skill with a script.
     pub(crate) fn skill(&self, directory: &str, description: &str) {
         let name = directory.rsplit('/').next().unwrap();
-        self.write(&format!("{directory}/SKILL.md"), format!("---\nname: {name}\ndescription: {description}\n---\nText.\n"));
+        self.write(
+            &format!("{directory}/SKILL.md"),
+            format!("---\nname: {name}\ndescription: {description}\n---\nText.\n"),
+        );
         self.write(&format!("{directory}/scripts/main.sh"), "echo hello\n");
     }
 

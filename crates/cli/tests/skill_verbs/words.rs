@@ -77,7 +77,10 @@ fn bad_input_is_a_reason_and_a_next_step() {
         let errors = shown.split_once("--- stderr\n").unwrap().1;
         let lines: Vec<&str> = errors.lines().collect();
         assert_eq!(lines.len(), 2, "{name}: not a reason and a next step: {shown}");
-        assert!(lines[0].starts_with("ringfence: error: ") && lines[1].starts_with("  try: "), "{name}: {shown}");
+        assert!(
+            lines[0].starts_with("ringfence: error: ") && lines[1].starts_with("  try: "),
+            "{name}: {shown}"
+        );
         assert!(!shown.contains("hunter2"), "{name}: {shown}");
         all.push_str(&format!("# {name}\n$ ringfence skill {}\n{errors}\n", args.join(" ")));
     }
@@ -137,15 +140,33 @@ fn shape(value: &Value) -> String {
             format!("[{}]", shapes.join(" | "))
         }
         Value::Object(map) => {
-            let fields: Vec<String> = map.iter().map(|(key, value)| format!("{key}: {}", shape(value))).collect();
+            let fields: Vec<String> =
+                map.iter().map(|(key, value)| format!("{key}: {}", shape(value))).collect();
             format!("{{{}}}", fields.join(", "))
         }
     }
 }
 
 const VERBS: &[&str] = &[
-    "add", "cat", "history", "lint", "list", "lock", "new", "outdated", "pack", "prompt", "properties", "publish",
-    "remove", "rollback", "search", "show", "update", "validate", "verify",
+    "add",
+    "cat",
+    "history",
+    "lint",
+    "list",
+    "lock",
+    "new",
+    "outdated",
+    "pack",
+    "prompt",
+    "properties",
+    "publish",
+    "remove",
+    "rollback",
+    "search",
+    "show",
+    "update",
+    "validate",
+    "verify",
 ];
 
 #[test]
@@ -166,7 +187,11 @@ fn every_verb_has_help_completions_and_a_man_page() {
     let docs = include_str!("../../../../docs/skills/cli.md");
     for verb in VERBS {
         assert!(help.contains(&format!("\n  {verb} ")), "{verb}: {help}");
-        assert!(completions.contains(&format!("ringfence__subcmd__skill__subcmd__{verb}")) || completions.contains(&format!("ringfence__skill__{verb}")), "{verb}");
+        assert!(
+            completions.contains(&format!("ringfence__subcmd__skill__subcmd__{verb}"))
+                || completions.contains(&format!("ringfence__skill__{verb}")),
+            "{verb}"
+        );
         assert!(place.path("ws").join(format!("ringfence-skill-{verb}.1")).exists(), "{verb}");
         let own = plain(&["skill", verb, "--help"]);
         assert!(own.contains("Example") || own.contains("Exit status"), "{verb}: {own}");

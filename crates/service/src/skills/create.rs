@@ -57,7 +57,12 @@ fn write(path: &Path, files: &[TemplateFile]) -> io::Result<()> {
             fs::create_dir_all(parent)?;
         }
         let mode = if file.executable { 0o755 } else { 0o644 };
-        OpenOptions::new().write(true).create_new(true).mode(mode).open(at)?.write_all(file.content.as_bytes())?;
+        OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(at)?
+            .write_all(file.content.as_bytes())?;
     }
     Ok(())
 }

@@ -90,8 +90,14 @@ fn whole_tree(subject: &Subject) -> Result<(Tree, Vec<String>), ServiceError> {
     match Tree::read_at(subject.open()?, TreeLimits::default(), |_, _| false) {
         Ok(tree) => Ok((tree, Vec::new())),
         Err(TreeError::Entries(_) | TreeError::Bytes(_) | TreeError::Depth { .. }) => {
-            let note = "caches, installed packages and repositories in it are too large and were not looked at".to_owned();
-            Ok((Tree::read_at(subject.open()?, TreeLimits::default(), left_out).map_err(|error| bad(&subject.shown, &error))?, vec![note]))
+            let note =
+                "caches, installed packages and repositories in it are too large and were not looked at"
+                    .to_owned();
+            Ok((
+                Tree::read_at(subject.open()?, TreeLimits::default(), left_out)
+                    .map_err(|error| bad(&subject.shown, &error))?,
+                vec![note],
+            ))
         }
         Err(error) => Err(bad(&subject.shown, &error)),
     }

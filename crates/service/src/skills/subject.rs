@@ -33,12 +33,14 @@ impl Subject {
         if let Some((library, reference)) = &self.in_library {
             return Ok(library.tree(reference)?);
         }
-        Tree::read(&self.directory, TreeLimits::default(), left_out).map_err(|error| unreadable(&self.shown, &error))
+        Tree::read(&self.directory, TreeLimits::default(), left_out)
+            .map_err(|error| unreadable(&self.shown, &error))
     }
 
     pub(crate) fn open(&self) -> Result<OwnedFd, ServiceError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        rustix::fs::open(&self.directory, flags, Mode::empty()).map_err(|error| unreadable(&self.shown, &error))
+        rustix::fs::open(&self.directory, flags, Mode::empty())
+            .map_err(|error| unreadable(&self.shown, &error))
     }
 }
 
@@ -59,19 +61,27 @@ pub(crate) fn subject(
     let path = places.absolute(Path::new(&reference.skill), &places.current);
     let looks_like_a_path = text.is_empty() || text.starts_with(['/', '.', '~']);
     let in_the_way = first == First::Path && path.exists();
-    if !looks_like_a_path && !in_the_way && let Some(found) = in_library(places, reference, &text)? {
+    if !looks_like_a_path
+        && !in_the_way
+        && let Some(found) = in_library(places, reference, &text)?
+    {
         return Ok(found);
     }
     match fs::metadata(&path) {
         Ok(facts) if facts.is_dir() => directory(&text, &path),
-        Ok(facts) if facts.is_file() && path.file_name().is_some_and(|name| MANIFEST_NAMES.iter().any(|one| name == *one)) => {
+        Ok(facts)
+            if facts.is_file()
+                && path.file_name().is_some_and(|name| MANIFEST_NAMES.iter().any(|one| name == *one)) =>
+        {
             directory(&text, path.parent().unwrap_or(Path::new("/")))
         }
         Ok(facts) if facts.is_file() => archive(places, &text, &path),
         Ok(_) => Err(unreadable(&text, &"neither a directory nor an archive")),
         Err(_) if !looks_like_a_path => {
             // The library's own words for what is not there.
-            find_reference(places, reference.library.as_deref(), &text).map(|_| ()).and(Err(unreadable(&text, &"it came and went")))
+            find_reference(places, reference.library.as_deref(), &text)
+                .map(|_| ())
+                .and(Err(unreadable(&text, &"it came and went")))
         }
         Err(error) => Err(unreadable(&text, &error)),
     }
@@ -85,7 +95,9 @@ fn in_library(
     let Some(library) = existing_library(places, reference.library.as_deref())? else { return Ok(None) };
     let found = match library.find(text) {
         Ok(found) => found,
-        Err(LibraryError::NotFound(_) | LibraryError::Name { .. } | LibraryError::Domain(_)) => return Ok(None),
+        Err(LibraryError::NotFound(_) | LibraryError::Name { .. } | LibraryError::Domain(_)) => {
+            return Ok(None);
+        }
         Err(error) => return Err(error.into()),
     };
     Ok(Some(Subject {

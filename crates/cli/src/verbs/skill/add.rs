@@ -1,5 +1,7 @@
 //! `ringfence skill add`, and how what was added is told
 
+use std::io::{IsTerminal, stderr};
+
 use ringfence_service::Places;
 use ringfence_service::skills::{AddSpec, AddedSkill, Permissions, SourceSpec, add_skills};
 
@@ -13,8 +15,9 @@ const TOLD: usize = 10;
 pub(super) fn add(args: SkillAddArgs) -> Result<i32, Failure> {
     let source = args.source.map(|source| SourceSpec { source, path: args.path, revision: args.rev });
     let is_remote = |source: &SourceSpec| source.source.to_string_lossy().starts_with("https://");
-    if let Some(source) = source.as_ref().filter(|source| is_remote(source) && !args.flags.json) {
-        output::note(&format!("fetching {} in a sandbox", source.source.to_string_lossy()));
+    // It may take a while, and a person waits. Not the URL: it may hold a password.
+    if stderr().is_terminal() && source.as_ref().is_some_and(is_remote) {
+        output::note("the repository is fetched in a sandbox");
     }
     let spec = AddSpec {
         source,
@@ -64,10 +67,16 @@ pub(super) fn tell(added: &AddedSkill) {
     let is_new_version = added.previous.is_some();
     if is_new_version && !added.asks_newly.is_empty() {
         let list = list(&added.asks_newly);
-        output::note(&format!("{} asks for more than the version before: {list}; it is not granted", added.skill));
+        output::note(&format!(
+            "{} asks for more than the version before: {list}; it is not granted",
+            added.skill
+        ));
     } else if !added.asks.is_empty() && !is_new_version {
         let list = list(&added.asks);
-        output::note(&format!("{} asks for {list}; nothing is granted: `ringfence skill grant {0}`", added.skill));
+        output::note(&format!(
+            "{} asks for {list}; nothing is granted: `ringfence skill grant {0}`",
+            added.skill
+        ));
     }
 }
 

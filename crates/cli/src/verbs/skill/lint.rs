@@ -47,7 +47,13 @@ fn tell(report: &LintReport) {
         let rows = report.findings.iter().map(|finding| {
             let line = finding.line.map(|line| format!(":{line}")).unwrap_or_default();
             let place = format!("{}{line}", finding.file);
-            [finding.severity.to_string(), finding.rule.to_owned(), place, finding.message.clone(), finding.fix.to_owned()]
+            [
+                finding.severity.to_string(),
+                finding.rule.to_owned(),
+                place,
+                finding.message.clone(),
+                finding.fix.to_owned(),
+            ]
         });
         output::table(["severity", "rule", "where", "what", "fix"], rows);
     }

@@ -1,6 +1,5 @@
 //! `ringfence skill pack`
 
-use ringfence_policy::ByteSize;
 use ringfence_service::Places;
 use ringfence_service::skills::{PackSpec, SkillReference, pack_skill};
 
@@ -16,11 +15,11 @@ pub(super) fn pack(args: SkillPackArgs) -> Result<i32, Failure> {
         output::json(&packed);
     } else {
         output::line(printable(&format!(
-            "{}: version {}, {} files, {}",
+            "{}: version {}, {} files, {} bytes",
             packed.path,
             packed.digest.short(),
             packed.files,
-            ByteSize(packed.archive_bytes)
+            packed.archive_bytes
         )));
     }
     Ok(0)

@@ -9,7 +9,8 @@ use crate::output;
 
 pub(super) fn rollback(args: SkillRollbackArgs) -> Result<i32, Failure> {
     let library = args.flags.library.as_deref();
-    let done = roll_back(&Places::from_env()?, library, &args.skill, args.digest.as_deref(), args.edits.edits())?;
+    let done =
+        roll_back(&Places::from_env()?, library, &args.skill, args.digest.as_deref(), args.edits.edits())?;
     if args.flags.json {
         output::json(&done);
     } else {

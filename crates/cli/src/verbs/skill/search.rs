@@ -15,15 +15,18 @@ pub(super) fn search(args: SkillSearchArgs) -> Result<i32, Failure> {
     } else if hits.is_empty() {
         output::line("nothing was found: `ringfence skill list` shows all there is");
     } else {
-        output::table(["skill", "description", "where"], hits.into_iter().map(|hit| {
-            // What the description says already need not be said twice.
-            let snippet = if hit.description.starts_with(hit.snippet.text.trim_end_matches('…')) {
-                String::new()
-            } else {
-                hit.snippet.text
-            };
-            [hit.key, hit.description, snippet]
-        }));
+        output::table(
+            ["skill", "description", "where"],
+            hits.into_iter().map(|hit| {
+                // What the description says already need not be said twice.
+                let snippet = if hit.description.starts_with(hit.snippet.text.trim_end_matches('…')) {
+                    String::new()
+                } else {
+                    hit.snippet.text
+                };
+                [hit.key, hit.description, snippet]
+            }),
+        );
     }
     Ok(0)
 }

@@ -1,6 +1,5 @@
 //! `ringfence skill show`
 
-use ringfence_policy::ByteSize;
 use ringfence_service::Places;
 use ringfence_service::skills::{Kind, ShownSkill, SkillReference, show_skill};
 use serde_json::Value;
@@ -16,7 +15,7 @@ pub(super) fn show(args: SkillShowArgs) -> Result<i32, Failure> {
         output::json(&shown);
         return Ok(0);
     }
-    output::table(["", ""], rows(&shown));
+    output::table(["property", "value"], rows(&shown));
     for problem in &shown.warnings {
         output::warning(&format!("SKILL.md: {}", problem.message));
     }
@@ -50,7 +49,7 @@ fn rows(shown: &ShownSkill) -> Vec<[String; 2]> {
     for file in &shown.files {
         let about = match &file.kind {
             Kind::File { size, executable } => {
-                format!("{}{}", ByteSize(*size), if *executable { ", executable" } else { "" })
+                format!("{size} bytes{}", if *executable { ", executable" } else { "" })
             }
             Kind::Link { to } => format!("a link to {to}"),
             Kind::Special { what } => (*what).to_owned(),

@@ -31,7 +31,7 @@ pub(super) fn validate(args: SkillValidateArgs) -> Result<i32, Failure> {
             [level.to_owned(), problem.code.to_owned(), line, problem.message.clone()]
         });
         if !one.problems.is_empty() {
-            output::table(["", "problem", "where", "what"], rows);
+            output::table(["level", "problem", "where", "what"], rows);
         }
     }
     Ok(code)

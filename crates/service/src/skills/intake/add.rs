@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use ringfence_skills::{
-    Add, DEFAULT_DOMAIN, Digest, Domain, Edits, Finding, Library, LockFile, Problem, Reference, Replace, SkillName,
-    SkillOrigin,
+    Add, DEFAULT_DOMAIN, Digest, Domain, Edits, Finding, Library, LockFile, Problem, Reference, Replace,
+    SkillName, SkillOrigin,
 };
 use serde::Serialize;
 
@@ -81,8 +81,14 @@ fn add_source(
     let (fetched, subdirectory) = fetch(places, source)?;
     let skills = if spec.all {
         let below = subdirectory.as_deref().unwrap_or_default();
-        let wanted = |path: &String| below.is_empty() || path == below || path.starts_with(&format!("{below}/"));
-        fetched.skills()?.into_iter().filter(wanted).map(|path| fetched.open(&path)).collect::<Result<Vec<_>, _>>()?
+        let wanted =
+            |path: &String| below.is_empty() || path == below || path.starts_with(&format!("{below}/"));
+        fetched
+            .skills()?
+            .into_iter()
+            .filter(wanted)
+            .map(|path| fetched.open(&path))
+            .collect::<Result<Vec<_>, _>>()?
     } else {
         vec![fetched.skill(subdirectory.as_deref())?]
     };
@@ -121,7 +127,8 @@ fn add_source(
     let replace = if spec.replace || lock.is_some() { Replace::Yes(spec.edits.into()) } else { Replace::No };
     let mut added = Vec::new();
     for (skill, reference, verdict) in judged {
-        added.push(take(&library, &skill, reference, replace, verdict).map_err(|error| after(error, &added))?);
+        added
+            .push(take(&library, &skill, reference, replace, verdict).map_err(|error| after(error, &added))?);
     }
     Ok(AddReport { added })
 }
@@ -133,17 +140,21 @@ fn add_locked(places: &Places, spec: &AddSpec, lock: &LockFile) -> Result<AddRep
     let mut added = Vec::new();
     for pin in lock.skills() {
         let reference = pin.reference();
-        if library.status(&reference).is_ok_and(|status| status.is_published() && *status.digest() == pin.digest) {
+        if library
+            .status(&reference)
+            .is_ok_and(|status| status.is_published() && *status.digest() == pin.digest)
+        {
             continue;
         }
         // A version that the library has kept needs no fetching.
-        if library.version(&pin.digest).is_ok() && library.rollback(&reference, pin.digest.as_str(), edits).is_ok() {
+        if library.version(&pin.digest).is_ok()
+            && library.rollback(&reference, pin.digest.as_str(), edits).is_ok()
+        {
             continue;
         }
-        let named = |error: ServiceError| after(
-            ServiceError { message: format!("{reference}: {}", error.message), ..error },
-            &added,
-        );
+        let named = |error: ServiceError| {
+            after(ServiceError { message: format!("{reference}: {}", error.message), ..error }, &added)
+        };
         let (fetched, subdirectory) = fetch_origin(places, &pin.origin, true).map_err(named)?;
         let skill = fetched.skill(subdirectory.as_deref()).map_err(named)?;
         let verdict = judge(&skill, reference.name.as_str(), Some((&library, &reference))).map_err(named)?;
@@ -194,7 +205,10 @@ fn name(spec: &AddSpec, skill: &FetchedSkill) -> Result<SkillName, ServiceError>
     found.ok_or_else(|| {
         ServiceError::new(
             ErrorCode::BadSkill,
-            format!("{}: neither its manifest nor its directory has a name that a skill can have", skill.shown),
+            format!(
+                "{}: neither its manifest nor its directory has a name that a skill can have",
+                skill.shown
+            ),
             "give it one with --name",
         )
     })

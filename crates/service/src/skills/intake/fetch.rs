@@ -47,7 +47,10 @@ pub(in crate::skills) struct FetchedSkill {
 }
 
 /// Get a source, and which directory of it is meant.
-pub(in crate::skills) fn fetch(places: &Places, spec: &SourceSpec) -> Result<(Fetched, Option<String>), ServiceError> {
+pub(in crate::skills) fn fetch(
+    places: &Places,
+    spec: &SourceSpec,
+) -> Result<(Fetched, Option<String>), ServiceError> {
     let source = source::parse(places, spec)?;
     Ok((get(places, source.place)?, source.subdirectory))
 }
@@ -130,7 +133,8 @@ impl Fetched {
 
     /// Every skill, as directories; an empty one is the top. What is in a skill's directory is that skill's.
     pub(in crate::skills) fn skills(&self) -> Result<Vec<String>, ServiceError> {
-        let tree = Tree::read_at(self.directory("")?, WHERE, left_out).map_err(|error| unreadable(&self.shown, &error))?;
+        let tree = Tree::read_at(self.directory("")?, WHERE, left_out)
+            .map_err(|error| unreadable(&self.shown, &error))?;
         let mut found: Vec<String> = Vec::new();
         let files = tree.entries().iter().filter(|entry| matches!(entry.kind, Kind::File { .. }));
         let mut directories: Vec<&str> = files
@@ -158,7 +162,10 @@ impl Fetched {
         let name = path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(&self.name).to_owned();
         let subdirectory = (!path.is_empty()).then(|| path.to_owned());
         let origin = match &self.came {
-            Came::Directory => SkillOrigin::Directory { path: self.base.join(path).display().to_string() },
+            Came::Directory => {
+                let at = if path.is_empty() { self.base.clone() } else { self.base.join(path) };
+                SkillOrigin::Directory { path: at.display().to_string() }
+            }
             Came::Archive(path) => SkillOrigin::Archive { path: path.clone() },
             Came::Git { source, commit } => SkillOrigin::Git {
                 url: source.url.clone(),
@@ -204,6 +211,10 @@ fn unreadable(shown: &str, why: &dyn std::fmt::Display) -> ServiceError {
 
 impl From<TreeError> for ServiceError {
     fn from(error: TreeError) -> Self {
-        Self::new(ErrorCode::BadSkill, error.to_string(), "take out what is named, or what makes the skill so large")
+        Self::new(
+            ErrorCode::BadSkill,
+            error.to_string(),
+            "take out what is named, or what makes the skill so large",
+        )
     }
 }

@@ -93,7 +93,10 @@ pub(super) fn git(url: &str, revision: Option<String>) -> Result<GitSource, Serv
     if let Some(path) = url.strip_prefix("file://") {
         let path = Path::new(path);
         if !path.is_absolute() {
-            return Err(bad(format!("{url}: not the path of a repository"), "write it like file:///srv/skills.git"));
+            return Err(bad(
+                format!("{url}: not the path of a repository"),
+                "write it like file:///srv/skills.git",
+            ));
         }
         return local(path.to_path_buf(), revision);
     }
@@ -114,10 +117,15 @@ pub(super) fn git(url: &str, revision: Option<String>) -> Result<GitSource, Serv
             "clone it yourself, then add the directory",
         ));
     }
-    let rule = if host.contains(':') && !host.ends_with(']') { host.to_owned() } else { format!("{host}:443") };
-    let rule = HostRule::parse(&rule)
-        .and_then(|rule| rule.grantable().map(|()| rule))
-        .map_err(|error| bad(format!("{url}: {error}"), example))?;
+    let rule =
+        if host.contains(':') && !host.ends_with(']') { host.to_owned() } else { format!("{host}:443") };
+    let rule = HostRule::parse(&rule).map_err(|error| bad(format!("{url}: {error}"), example))?;
+    if rule.grantable().is_err() {
+        return Err(bad(
+            format!("{url} is no host that a sandbox can reach: this machine itself, or none at all"),
+            "name a repository of this machine by its path: file:///srv/skills.git",
+        ));
+    }
     Ok(GitSource { url: url.to_owned(), at: GitPlace::Host(rule), revision })
 }
 
@@ -139,9 +147,9 @@ pub(super) fn subdirectory(text: Option<&str>) -> Result<Option<String>, Service
 }
 
 fn local(path: PathBuf, revision: Option<String>) -> Result<GitSource, ServiceError> {
-    let real = path.canonicalize().map_err(|error| {
-        bad(format!("{}: {error}", path.display()), "name the directory of a repository")
-    })?;
+    let real = path
+        .canonicalize()
+        .map_err(|error| bad(format!("{}: {error}", path.display()), "name the directory of a repository"))?;
     let text = real.to_str().ok_or_else(|| bad(format!("{}: not UTF-8", real.display()), "rename it"))?;
     Ok(GitSource { url: format!("file://{text}"), at: GitPlace::Local(real), revision })
 }
@@ -177,7 +185,10 @@ fn not_fetched(text: &str) -> Option<ServiceError> {
     let path = text.split(['#', '?']).next().unwrap_or(text);
     let is_archive = ringfence_skills::Format::of_name(path).is_some();
     (is_archive && scheme == "https").then(|| {
-        bad("an archive is not downloaded for you", "download it, look at where it came from, then add the file")
+        bad(
+            "an archive is not downloaded for you",
+            "download it, look at where it came from, then add the file",
+        )
     })
 }
 
@@ -194,7 +205,8 @@ fn is_bare_repository(path: &Path) -> bool {
 
 /// An argument of git: a name of a branch or tag, or a commit, and never an option or a refspec.
 fn check_revision(text: &str) -> Result<(), ServiceError> {
-    let letters = |letter: char| letter.is_alphanumeric() || matches!(letter, '.' | '_' | '/' | '-' | '+' | '#');
+    let letters =
+        |letter: char| letter.is_alphanumeric() || matches!(letter, '.' | '_' | '/' | '-' | '+' | '#');
     let right = !text.is_empty()
         && text.len() <= 250
         && !text.starts_with(['-', '+', '/'])

@@ -78,8 +78,10 @@ pub fn list_skills(
     let Some(library) = existing_library(places, library)? else { return Ok(Catalogue::default()) };
     let domain = domain.map(ringfence_skills::Domain::parse).transpose()?;
     let listing = library.list()?;
-    let wanted = listing.skills.into_iter().filter(|one| domain.as_ref().is_none_or(|domain| one.domain == *domain));
-    let skills = wanted.filter_map(|reference| listed(&library, reference).transpose()).collect::<Result<_, _>>()?;
+    let wanted =
+        listing.skills.into_iter().filter(|one| domain.as_ref().is_none_or(|domain| one.domain == *domain));
+    let skills =
+        wanted.filter_map(|reference| listed(&library, reference).transpose()).collect::<Result<_, _>>()?;
     Ok(Catalogue { skills, strays: listing.strays })
 }
 

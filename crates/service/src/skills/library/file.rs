@@ -52,7 +52,12 @@ fn is_file(tree: &Tree, path: &str) -> bool {
 
 fn missing(skill: &str, path: &str, error: &LibraryError) -> ServiceError {
     match error {
-        LibraryError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => no_file(skill, path),
+        // A path that leads out of the skill is a file that it does not have.
+        LibraryError::Io { source, .. }
+            if matches!(source.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::CrossesDevices) =>
+        {
+            no_file(skill, path)
+        }
         other => bad(other.to_string()),
     }
 }

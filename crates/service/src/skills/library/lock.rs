@@ -24,7 +24,11 @@ pub struct Locked {
 }
 
 /// Pin every skill. `-` as the path writes nothing; without one it is `skills.lock` here.
-pub fn lock_skills(places: &Places, library: Option<&Path>, out: Option<&Path>) -> Result<Locked, ServiceError> {
+pub fn lock_skills(
+    places: &Places,
+    library: Option<&Path>,
+    out: Option<&Path>,
+) -> Result<Locked, ServiceError> {
     let Some(library) = existing_library(places, library)? else {
         return Err(ServiceError::new(
             ErrorCode::BadRequest,
@@ -50,7 +54,10 @@ pub fn lock_skills(places: &Places, library: Option<&Path>, out: Option<&Path>) 
 }
 
 /// A lock file as somebody names it, or the one here.
-pub(in crate::skills) fn read_lock_file(places: &Places, path: Option<&Path>) -> Result<LockFile, ServiceError> {
+pub(in crate::skills) fn read_lock_file(
+    places: &Places,
+    path: Option<&Path>,
+) -> Result<LockFile, ServiceError> {
     let path = places.absolute(path.unwrap_or(Path::new(NAME)), &places.current);
     let unreadable = |why: &dyn std::fmt::Display| {
         ServiceError::new(

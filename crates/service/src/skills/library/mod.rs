@@ -10,7 +10,7 @@ mod search;
 mod show;
 mod update;
 
-pub use catalogue::{CatalogueEntry, Catalogue, ListedSkill, SkillState, catalogue, list_skills};
+pub use catalogue::{Catalogue, CatalogueEntry, ListedSkill, SkillState, catalogue, list_skills};
 pub use discovered::{DiscoveredSkill, discovered_skills};
 pub use file::read_skill_file;
 pub use lock::{Locked, lock_skills};

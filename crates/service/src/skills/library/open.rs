@@ -63,8 +63,12 @@ impl From<LibraryError> for ServiceError {
     fn from(error: LibraryError) -> Self {
         use LibraryError as E;
         let (code, hint) = match &error {
-            E::Io { .. } | E::Busy(_) => (ErrorCode::State, "look at the directory and its permissions, then try again"),
-            E::Format { .. } => (ErrorCode::State, "use the version of ringfence that wrote it, or another directory"),
+            E::Io { .. } | E::Busy(_) => {
+                (ErrorCode::State, "look at the directory and its permissions, then try again")
+            }
+            E::Format { .. } => {
+                (ErrorCode::State, "use the version of ringfence that wrote it, or another directory")
+            }
             E::Tree { .. } | E::Unfit { .. } => {
                 (ErrorCode::BadSkill, "take out what is named, or what makes the skill so large")
             }
@@ -72,10 +76,13 @@ impl From<LibraryError> for ServiceError {
                 (ErrorCode::BadSkill, "name a library's directory; `ringfence skill add SOURCE` makes one")
             }
             E::Domain(_) => (ErrorCode::BadRequest, "write it like `office` or `team-7`"),
-            E::Name { .. } => (ErrorCode::BadRequest, "write it like `pdf-tools`; --name gives an added skill another name"),
-            E::NotFound(_) => {
-                (ErrorCode::BadSkill, "`ringfence skill list` shows what there is, `ringfence skill search WORDS` finds it")
+            E::Name { .. } => {
+                (ErrorCode::BadRequest, "write it like `pdf-tools`; --name gives an added skill another name")
             }
+            E::NotFound(_) => (
+                ErrorCode::BadSkill,
+                "`ringfence skill list` shows what there is, `ringfence skill search WORDS` finds it",
+            ),
             E::Ambiguous { .. } => (ErrorCode::BadSkill, "name its domain too: DOMAIN/SKILL"),
             E::Exists(_) => (
                 ErrorCode::BadRequest,
@@ -87,14 +94,18 @@ impl From<LibraryError> for ServiceError {
                 "`ringfence skill publish SKILL` makes the edit a version; --keep-edits does that first, --discard-edits throws it away",
             ),
             E::Unpublished(_) => (ErrorCode::BadRequest, "`ringfence skill publish SKILL`"),
-            E::NoManifest(_) => (ErrorCode::BadSkill, "name a directory with a SKILL.md; `ringfence skill new NAME` makes one"),
+            E::NoManifest(_) => (
+                ErrorCode::BadSkill,
+                "name a directory with a SKILL.md; `ringfence skill new NAME` makes one",
+            ),
             E::Unexpected { .. } => (
                 ErrorCode::Frozen,
                 "get the version that the lock file pins; without --frozen, and with a new `ringfence skill lock`, this one is taken",
             ),
-            E::NotLocked(_) | E::Frozen(_) => {
-                (ErrorCode::Frozen, "add it without --frozen and write the lock file anew: `ringfence skill lock`")
-            }
+            E::NotLocked(_) | E::Frozen(_) => (
+                ErrorCode::Frozen,
+                "add it without --frozen and write the lock file anew: `ringfence skill lock`",
+            ),
             E::NoVersion { .. } => (
                 ErrorCode::BadRequest,
                 "`ringfence skill history SKILL` shows its versions; at least six digits of one are needed",
@@ -105,7 +116,9 @@ impl From<LibraryError> for ServiceError {
             ),
             E::LockFile(_) => (ErrorCode::BadRequest, "write it anew: `ringfence skill lock`"),
             E::Restless(_) => (ErrorCode::State, "try again when nobody writes to it"),
-            E::Template(_) => (ErrorCode::BadRequest, "correct it: `ringfence skill new word-count --description TEXT`"),
+            E::Template(_) => {
+                (ErrorCode::BadRequest, "correct it: `ringfence skill new word-count --description TEXT`")
+            }
         };
         Self::new(code, one_line(&error.to_string()), hint)
     }

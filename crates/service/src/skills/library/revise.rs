@@ -61,7 +61,11 @@ pub struct SkillHistory {
     pub unpublished: Option<Digest>,
 }
 
-pub fn publish_skill(places: &Places, library: Option<&Path>, skill: &str) -> Result<PublishedSkill, ServiceError> {
+pub fn publish_skill(
+    places: &Places,
+    library: Option<&Path>,
+    skill: &str,
+) -> Result<PublishedSkill, ServiceError> {
     let (library, reference) = find_reference(places, library, skill)?;
     // What can't be read can't be used by anybody.
     if let Err(error) = library.manifest(&reference)? {
@@ -113,7 +117,11 @@ pub fn roll_back(
     Ok(RolledBack { skill: reference.to_string(), digest, from })
 }
 
-pub fn skill_history(places: &Places, library: Option<&Path>, skill: &str) -> Result<SkillHistory, ServiceError> {
+pub fn skill_history(
+    places: &Places,
+    library: Option<&Path>,
+    skill: &str,
+) -> Result<SkillHistory, ServiceError> {
     let (library, reference) = find_remembered(places, library, skill)?;
     let records = library.history(&reference)?;
     let unpublished = match library.status(&reference) {
@@ -147,12 +155,10 @@ fn before(records: &[Record]) -> Option<String> {
     for record in records {
         match (&record.digest, record.action) {
             (None, _) => {}
-            (Some(digest), Action::Rollback) => {
-                match stack.iter().rposition(|one| *one == digest) {
-                    Some(at) => stack.truncate(at + 1),
-                    None => stack.push(digest),
-                }
-            }
+            (Some(digest), Action::Rollback) => match stack.iter().rposition(|one| *one == digest) {
+                Some(at) => stack.truncate(at + 1),
+                None => stack.push(digest),
+            },
             (Some(digest), _) if stack.last() != Some(&digest) => stack.push(digest),
             _ => {}
         }
