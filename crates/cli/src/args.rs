@@ -13,8 +13,9 @@ use ringfence_service::Registry;
 
 pub(crate) use library::{
     LintFormat, SkillAddArgs, SkillCatArgs, SkillHistoryArgs, SkillLibraryVerb, SkillLintArgs, SkillListArgs,
-    SkillLockArgs, SkillNewArgs, SkillOutdatedArgs, SkillPackArgs, SkillPromptArgs, SkillPropertiesArgs, SkillPublishArgs,
-    SkillRemoveArgs, SkillRollbackArgs, SkillSearchArgs, SkillShowArgs, SkillUpdateArgs, SkillValidateArgs, SkillVerifyArgs,
+    SkillLockArgs, SkillNewArgs, SkillOutdatedArgs, SkillPackArgs, SkillPromptArgs, SkillPropertiesArgs,
+    SkillPublishArgs, SkillRemoveArgs, SkillRollbackArgs, SkillSearchArgs, SkillShowArgs, SkillUpdateArgs,
+    SkillValidateArgs, SkillVerifyArgs,
 };
 pub(crate) use skill::{
     SkillArgs, SkillDepsArgs, SkillGrantArgs, SkillGrantsArgs, SkillLayersVerb, SkillRevokeArgs,

@@ -61,7 +61,9 @@ fn any_verb(argv: Vec<OsString>) -> Result<i32, Failure> {
     let verb = argv.get(1).and_then(|verb| verb.to_str()).filter(|verb| Verb::has_subcommand(verb));
     let inner = argv.get(2).and_then(|inner| inner.to_str());
     let help = match (verb, inner) {
-        (Some("skill"), Some(inner)) if SkillVerb::has_subcommand(inner) => format!("ringfence skill {inner}"),
+        (Some("skill"), Some(inner)) if SkillVerb::has_subcommand(inner) => {
+            format!("ringfence skill {inner}")
+        }
         (Some(verb), _) => format!("ringfence {verb}"),
         (None, _) => "ringfence".to_owned(),
     };

@@ -70,7 +70,8 @@ impl Permissions {
 
     /// What is in here and not in `other`.
     pub fn beyond(&self, other: &Self) -> Self {
-        let rest = |own: &[String], had: &[String]| own.iter().filter(|one| !had.contains(one)).cloned().collect();
+        let rest =
+            |own: &[String], had: &[String]| own.iter().filter(|one| !had.contains(one)).cloned().collect();
         Self {
             hosts: rest(&self.hosts, &other.hosts),
             env: rest(&self.env, &other.env),

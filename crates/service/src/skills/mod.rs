@@ -34,7 +34,9 @@ pub use create::{CreatedSkill, NewSkill, new_skill};
 pub use deps::{DependencyReport, PlannedLayer, dependency_report};
 pub use grants::{Grant, GrantWhat, NamedGrant, Permissions, asked, grant, granted, grants, revoke_grant};
 pub use intake::{AddReport, AddSpec, AddedSkill, SourceSpec, add_skills};
-pub use layers::{LayerInUse, LayerKind, LayerPlan, LayerRecord, Package, build_layer, layers, remove_layers};
+pub use layers::{
+    LayerInUse, LayerKind, LayerPlan, LayerRecord, Package, build_layer, layers, remove_layers,
+};
 pub use library::{
     Catalogue, CatalogueEntry, DiscoveredSkill, EditsOf, ListedSkill, Locked, OutdatedReport, OutdatedSkill,
     PublishedSkill, RemovedSkill, RolledBack, SearchSpec, ShownFile, ShownSkill, SkillHistory, SkillState,
@@ -54,6 +56,6 @@ pub use validate::{Strictness, Validation, validate_skill};
 
 // The words of the skill crate that interfaces print and take.
 pub use ringfence_skills::{
-    Action, Finding, Format, Hit, Kind, Language, Level, Matched, Problem, Scope, Severity, SkillOrigin, Snippet, Trouble,
-    Verified,
+    Action, Finding, Format, Hit, Kind, Language, Level, Matched, Problem, Scope, Severity, SkillOrigin,
+    Snippet, Trouble, Verified,
 };

@@ -163,7 +163,14 @@ fn ask(
         Language::Node => vec![path.into(), "-e".into(), ASK_NODE.into()],
     };
     let attached = Attached { directories: programs.attachments(path), ..Attached::default() };
-    let contained = Contained { work: Work::Question, argv, attached, registries: Vec::new(), hosts: Vec::new(), stream: Stream::Capture };
+    let contained = Contained {
+        work: Work::Question,
+        argv,
+        attached,
+        registries: Vec::new(),
+        hosts: Vec::new(),
+        stream: Stream::Capture,
+    };
     places.state.ensure()?;
     let outcome = run_contained(places, contained)?;
     let said = String::from_utf8_lossy(&outcome.captured.stdout).into_owned();

@@ -110,7 +110,7 @@ fn failed(source: &GitSource, outcome: &Outcome) -> ServiceError {
     // The last line is often only advice.
     let line = lines.clone().find(|line| line.starts_with("fatal:") || line.starts_with("error:"));
     let mut why: String =
-        line.or_else(|| lines.clone().last()).unwrap_or("git said nothing").chars().take(MOST_SAID).collect();
+        line.or_else(|| lines.clone().next_back()).unwrap_or("git said nothing").chars().take(MOST_SAID).collect();
     if let Some(denial) = outcome.denials.first() {
         why = format!("{why}; the sandbox refused {}", denial.what);
     }
