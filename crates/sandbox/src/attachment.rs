@@ -1,6 +1,8 @@
 //! Directories of the host at places of our own choosing inside: skills, and what they need. They are no part of a
 //! policy, since the caller names what to run and not where it comes to lie.
 
+use std::io;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use ringfence_policy::Clause;
@@ -25,6 +27,23 @@ pub struct Attachment {
     pub source: PathBuf,
     pub target: PathBuf,
     pub attach_as: AttachAs,
+    /// Which directory was looked at, where that matters: another one in its place is refused.
+    pub expected: Option<FileId>,
+}
+
+/// What tells a file from another that takes its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileId {
+    pub device: u64,
+    pub inode: u64,
+}
+
+impl FileId {
+    /// Of what is open.
+    pub fn of(file: impl AsFd) -> io::Result<Self> {
+        let facts = rustix::fs::fstat(file)?;
+        Ok(Self { device: facts.st_dev, inode: facts.st_ino })
+    }
 }
 
 /// Another name for something inside.
@@ -39,6 +58,8 @@ pub struct Alias {
 pub struct Attached {
     pub directories: Vec<Attachment>,
     pub aliases: Vec<Alias>,
+    /// Places in what is attached that are shown empty.
+    pub hidden: Vec<PathBuf>,
     /// Searched for programs before the rest of PATH.
     pub path: Vec<PathBuf>,
     /// Set unless the policy sets them.
@@ -46,7 +67,7 @@ pub struct Attached {
 }
 
 pub(crate) fn plan_attachments(host: &Host, aliases: &[Alias]) -> Result<Vec<Mount>, Refusal> {
-    let mount = |Attachment { source, target, attach_as }: &Attachment| {
+    let mount = |Attachment { source, target, attach_as, .. }: &Attachment| {
         let (source, target) = (source.clone(), target.clone());
         Ok(match attach_as {
             AttachAs::Read => Mount::Bind { source, target, access: Access::Read, own_ids: true },

@@ -21,7 +21,7 @@ mod refusal;
 mod request;
 mod view;
 
-pub use attachment::{Alias, AttachAs, Attached, Attachment};
+pub use attachment::{Alias, AttachAs, Attached, Attachment, FileId};
 pub use denial::{Denial, DenialKind};
 pub use host::{GitUser, Host, HostPath, OuterIds, RootEntry, WorkspaceDir};
 pub use network::{NetworkFacts, PlannedEgress};

@@ -6,7 +6,7 @@ use ringfence_linux::{CgroupLimits, Hierarchy};
 use ringfence_policy::{Clause, HostFiles, Policy, ProfileName, protected};
 use serde::Serialize;
 
-use crate::attachment::plan_attachments;
+use crate::attachment::{FileId, plan_attachments};
 use crate::environment::{environment, working_directory};
 use crate::host::{Host, OuterIds};
 use crate::limits::plan_limits;
@@ -169,6 +169,9 @@ pub struct Plan {
     pub unix_datagrams: bool,
     #[serde(skip)]
     pub cgroups: Hierarchy,
+    /// Which directory is meant by what is attached at a target.
+    #[serde(skip)]
+    pub attached: Vec<(PathBuf, FileId)>,
     pub receipt: Receipt,
 }
 
@@ -190,6 +193,7 @@ pub fn plan(request: &Request, host: &Host, provider: &'static str) -> Result<Pl
     let workspace = plan_workspace(policy, host);
     let attached = plan_attachments(host, &request.attached.aliases)?;
     let mut mounts = plan_mounts(policy, host, &ids, workspace.as_ref(), attached);
+    mounts.extend(request.attached.hidden.iter().map(|target| Mount::Hide { target: target.clone() }));
     if egress.is_some() {
         mounts.extend(resolver_mount(host));
     }
@@ -205,6 +209,11 @@ pub fn plan(request: &Request, host: &Host, provider: &'static str) -> Result<Pl
         unix_datagrams: datagrams_stay_inside(policy, host),
         hostname: policy.identity.hostname.clone(),
         cgroups: host.cgroups.clone(),
+        attached: host
+            .attachments
+            .iter()
+            .filter_map(|attachment| Some((attachment.target.clone(), attachment.expected?)))
+            .collect(),
         mounts,
         workspace,
         ids,

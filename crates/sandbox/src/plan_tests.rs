@@ -193,7 +193,7 @@ fn a_parent_is_mounted_before_its_children_and_hiding_is_last() {
 }
 
 fn attachment(target: &str, attach_as: AttachAs) -> Attachment {
-    Attachment { source: "/srv/skill".into(), target: target.into(), attach_as }
+    Attachment { source: "/srv/skill".into(), target: target.into(), attach_as, expected: None }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Reading small files that may be anything: a bound on the size, and neither a FIFO nor a device is waited for.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -8,14 +8,19 @@ use std::path::Path;
 /// Far above any policy that a person writes.
 pub(crate) const MOST: u64 = 1 << 20;
 
-/// The text of a regular file of at most [`MOST`] bytes; `None` if there is none.
-pub(crate) fn read_if_there(path: &Path) -> io::Result<Option<String>> {
-    let opened = OpenOptions::new()
+/// Open a regular file to read, and nothing else.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
         .read(true)
         // Opening a FIFO would wait for its writer otherwise.
         .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
-        .open(path);
-    let file = match opened {
+        .open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
+}
+
+/// The text of a regular file of at most [`MOST`] bytes; `None` if there is none.
+pub(crate) fn read_if_there(path: &Path) -> io::Result<Option<String>> {
+    let file = match open_regular(path) {
         Ok(file) => file,
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);
@@ -23,9 +28,6 @@ pub(crate) fn read_if_there(path: &Path) -> io::Result<Option<String>> {
         Err(error) => return Err(error),
     };
     let facts = file.metadata()?;
-    if !facts.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
     let mut bytes = Vec::with_capacity(facts.len().min(MOST) as usize + 1);
     file.take(MOST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MOST {

@@ -1,8 +1,10 @@
 //! What a client that is asked may use: programs, files and variables that no sandbox could have written.
 //!
 //! The workspace is hostile, and so is whatever else the policy lets a sandbox write: a virtual environment in it, its
-//! `.npmrc` and `.cargo/config.toml`, a `json.py` that Python would import from the current directory. So a client is
-//! taken from elsewhere on PATH, started in `/`, and never sees a variable that leads there.
+//! `.npmrc` and `.cargo/config.toml`, a `json.py` that Python would import from the current directory. Which directories
+//! were a workspace of some earlier run nobody knows. So a client is taken only from where programs are installed: the
+//! system's directories and the toolchains of the home, which every sandbox has read-only or as a throwaway copy. It is
+//! started in `/`, and never sees a variable that leads to what is hostile.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -12,11 +14,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use ringfence_policy::{HostFiles, Policy, Workspace, toolchains_for_path};
+use rustix::fs::{Access, access};
 
 use crate::places::Places;
 
 /// Shown in every sandbox.
 const SYSTEM: [&str; 3] = ["/etc", "/usr", "/opt"];
+/// Where a system has its programs, beside what is shown.
+const PROGRAMS: [&str; 5] = ["/bin", "/sbin", "/lib", "/nix", "/gnu"];
 /// What makes an interpreter load code before its first line.
 const LOADS_CODE: [&str; 5] = ["NODE_OPTIONS", "NODE_PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT"];
 
@@ -29,6 +34,8 @@ pub(super) struct Surroundings {
     variables: BTreeMap<OsString, OsString>,
     /// Directories that a sandbox may have written, canonical too.
     hostile: Vec<PathBuf>,
+    /// Where programs are installed, canonical too.
+    installed: Vec<PathBuf>,
     shown: Vec<PathBuf>,
     shows_home: bool,
 }
@@ -53,6 +60,14 @@ impl Surroundings {
         let real: Vec<PathBuf> = hostile.iter().filter_map(|path| path.canonicalize().ok()).collect();
         hostile.extend(real);
         let text = |name: &str| variables.get(OsStr::new(name)).and_then(|value| value.to_str());
+        // By their usual places alone: a variable that says another may come from the project.
+        let mut installed: Vec<PathBuf> = SYSTEM.iter().chain(&PROGRAMS).map(PathBuf::from).collect();
+        for home in [Some(places.home.clone()), account_home()].into_iter().flatten() {
+            let usual = toolchains_for_path(text("PATH").unwrap_or_default(), &home, &BTreeMap::new());
+            installed.extend(usual.into_iter().map(|dir| dir.path));
+        }
+        let real: Vec<PathBuf> = installed.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        installed.extend(real);
         let mut shown: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
         shown.extend(filesystem.read.iter().cloned());
         if filesystem.toolchains {
@@ -68,6 +83,7 @@ impl Surroundings {
             scratch: places.state.path().to_path_buf(),
             current: places.current.clone(),
             hostile,
+            installed,
             shown,
             shows_home: filesystem.host == HostFiles::All,
             variables,
@@ -78,6 +94,13 @@ impl Surroundings {
     pub(super) fn is_hostile(&self, path: &Path) -> bool {
         let under = |path: &Path| self.hostile.iter().any(|directory| path.starts_with(directory));
         under(path) || path.canonicalize().is_ok_and(|real| under(&real))
+    }
+
+    /// Is it where programs are installed, behind links too?
+    fn is_installed(&self, path: &Path) -> bool {
+        let under = |path: &Path| self.installed.iter().any(|directory| path.starts_with(directory));
+        let is_fine = |path: &Path| under(path) || is_others(path);
+        !self.is_hostile(path) && is_fine(path) && path.canonicalize().is_ok_and(|real| is_fine(&real))
     }
 
     /// Is it there to read inside, without this flag?
@@ -105,10 +128,10 @@ impl Surroundings {
         !loads && !self.hostile.iter().any(|directory| contains(value, directory))
     }
 
-    /// The caller's PATH without what is relative or hostile.
+    /// The caller's PATH: what of it is where programs are installed.
     pub(super) fn path(&self) -> OsString {
         let path = self.variables.get(OsStr::new("PATH")).cloned().unwrap_or_else(|| "/usr/bin:/bin".into());
-        let fine = env::split_paths(&path).filter(|entry| entry.is_absolute() && !self.is_hostile(entry));
+        let fine = env::split_paths(&path).filter(|entry| entry.is_absolute() && self.is_installed(entry));
         env::join_paths(fine).unwrap_or_default()
     }
 
@@ -123,9 +146,26 @@ impl Surroundings {
         env::split_paths(&path).map(|directory| directory.join(name)).find(|program| {
             let facts = program.metadata();
             facts.is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
-                && !self.is_hostile(program)
+                && self.is_installed(program)
         })
     }
+}
+
+/// Can neither this user nor a sandbox, which has no more rights, change what is there or put something in its place?
+fn is_others(path: &Path) -> bool {
+    let may_write = |path: &Path| access(path, Access::WRITE_OK).is_ok();
+    !rustix::process::geteuid().is_root() && !path.ancestors().any(may_write)
+}
+
+/// The home that the system knows, which HOME need not be.
+fn account_home() -> Option<PathBuf> {
+    let uid = rustix::process::getuid().as_raw().to_string();
+    let passwd = crate::files::read_if_there(Path::new("/etc/passwd")).ok()??;
+    let entry = passwd
+        .lines()
+        .map(|line| line.split(':').collect::<Vec<_>>())
+        .find(|entry| entry.get(2).is_some_and(|found| *found == uid))?;
+    entry.get(5).map(PathBuf::from).filter(|home| home.is_absolute() && home.parent().is_some())
 }
 
 /// Is the directory, or something in it, named in a value? As a path: `/app` is not in `https://host/app`, nor `/ap`.
@@ -178,27 +218,33 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
         let at = |name: &str| root.join(name);
-        for place in ["ws/.venv/bin/tool", "other/bin/tool", "good/tool"] {
+        // The last but one: of a project whose root is not where the command is run.
+        for place in [
+            "ws/.venv/bin/tool",
+            "other/bin/tool",
+            "project/.venv/bin/tool",
+            "home/.pyenv/versions/3/bin/tool",
+        ] {
             program(&at(place));
         }
-        fs::create_dir(at("links")).unwrap();
-        std::os::unix::fs::symlink(at("ws/.venv/bin/tool"), at("links/tool")).unwrap();
+        fs::create_dir_all(at("home/.local/bin")).unwrap();
+        std::os::unix::fs::symlink(at("ws/.venv/bin/tool"), at("home/.local/bin/tool")).unwrap();
         std::os::unix::fs::symlink(at("ws/.venv/bin"), at("venv")).unwrap();
         let path = format!(
-            "./bin::{}:{}:{}:{}:{}",
+            "./bin::{}:{}:{}:{}:{}:{}",
             at("ws/.venv/bin").display(),
             at("venv").display(),
-            at("links").display(),
+            at("home/.local/bin").display(),
             at("other/bin").display(),
-            at("good").display()
+            at("project/.venv/bin").display(),
+            at("home/.pyenv/versions/3/bin").display()
         );
         let toml = format!("[filesystem]\nwrite = ['{}']", at("other").display());
         let found = surroundings(&root, &toml, &[("PATH", path)]);
-        assert_eq!(found.program("tool"), Some(at("good/tool")));
-        assert_eq!(
-            found.path(),
-            OsString::from(format!("{}:{}", at("links").display(), at("good").display()))
-        );
+        let good = at("home/.pyenv/versions/3/bin");
+        assert_eq!(found.program("tool"), Some(good.join("tool")));
+        let local = at("home/.local/bin");
+        assert_eq!(found.path(), OsString::from(format!("{}:{}", local.display(), good.display())));
     }
 
     #[test]

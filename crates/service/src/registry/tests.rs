@@ -38,16 +38,16 @@ impl Stage {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap();
-        for name in ["ws", "home/.cargo", "bin", "state"] {
+        for name in ["ws", "home/.cargo", "home/.local/bin", "state"] {
             fs::create_dir_all(root.join(name)).unwrap();
         }
-        let path = format!("{}:/usr/bin:/bin", root.join("bin").display());
+        let path = format!("{}:/usr/bin:/bin", root.join("home/.local/bin").display());
         let variables = BTreeMap::from([("PATH".into(), path.into())]);
         Self { _directory: directory, root, variables, toml: String::new() }
     }
 
     fn program(self, name: &str, script: &str) -> Self {
-        let path = self.root.join("bin").join(name);
+        let path = self.root.join("home/.local/bin").join(name);
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         self
@@ -166,7 +166,7 @@ fn an_index_on_this_machine_is_a_local_port_but_none_can_send_a_client_there() {
 #[test]
 fn a_client_that_the_sandbox_may_write_is_not_run() {
     let stage = Stage::new();
-    let (marker, bin) = (stage.at("ran"), stage.at("bin").display().to_string());
+    let (marker, bin) = (stage.at("ran"), stage.at("home/.local/bin").display().to_string());
     let stage = stage
         .program("npm", &format!("touch {}", marker.display()))
         .policy(&format!("[filesystem]\nwrite = ['{bin}']"))

@@ -168,6 +168,7 @@ impl Fitting<'_, '_> {
             source: layer.root.clone(),
             target: plan.kind.inside(),
             attach_as: AttachAs::Read,
+            expected: None,
         });
         fitted.layers.push(layer);
         fitted.plans.push(plan);

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use ringfence_sandbox::{Alias, AttachAs, Attached, Attachment};
+use ringfence_sandbox::{Alias, AttachAs, Attached, Attachment, FileId};
+use rustix::fs::{Mode, OFlags, open};
 
 use super::settings::library_root;
 use super::source::{domains, is_component};
@@ -31,10 +32,16 @@ pub fn library_attached(places: &Places, library: Option<&Path>) -> Result<Attac
         }
     };
     let domains = domains(&root);
-    let directories = domains.iter().map(|domain| Attachment {
-        source: root.join(domain),
-        target: Path::new(SKILLS).join(domain),
-        attach_as: AttachAs::Read,
+    let directories = domains.iter().filter_map(|domain| {
+        // Where others write, a name may lead elsewhere a moment later.
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = open(root.join(domain), flags, Mode::empty()).ok()?;
+        Some(Attachment {
+            source: root.join(domain),
+            target: Path::new(SKILLS).join(domain),
+            attach_as: AttachAs::Read,
+            expected: Some(FileId::of(opened).ok()?),
+        })
     });
     Ok(Attached {
         directories: directories.collect(),

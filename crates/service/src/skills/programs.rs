@@ -61,8 +61,12 @@ impl Programs {
             .collect();
         roots.sort();
         roots.dedup();
-        let attach =
-            |root: PathBuf| Attachment { source: root.clone(), target: root, attach_as: AttachAs::Read };
+        let attach = |root: PathBuf| Attachment {
+            source: root.clone(),
+            target: root,
+            attach_as: AttachAs::Read,
+            expected: None,
+        };
         roots.into_iter().map(attach).collect()
     }
 

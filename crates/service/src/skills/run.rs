@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use ringfence_policy::Workspace;
-use ringfence_sandbox::{Alias, AttachAs, Attached, Attachment};
+use ringfence_sandbox::{Alias, AttachAs, Attached, Attachment, FileId};
 use ringfence_skills::{Digest, Needs, Tree, needs};
 use serde::Serialize;
 
@@ -210,7 +210,10 @@ fn attach(
         source: skill.directory.clone(),
         target: inside,
         attach_as: if copy { AttachAs::Copy } else { AttachAs::Read },
+        // The one that was read, whatever is called so by then.
+        expected: FileId::of(skill.tree.root()).ok(),
     });
+    attached.hidden.extend(skill.left_out.iter().map(|path| skill.inside().join(path)));
     if skill.name != skill.domain {
         let to = Path::new(&skill.domain).join(&skill.name);
         attached.aliases.push(Alias { target: Path::new("/skills").join(&skill.name), to });

@@ -1,22 +1,27 @@
 //! Which skill is meant: a name in the library, a directory, or an archive. Its manifest and its tree, read once.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use ringfence_skills::{
     Digest, Domain, MANIFEST_NAMES, Manifest, PLACES, Problem, Tree, TreeError, TreeLimits, UnpackLimits,
     left_out, load, unpack,
 };
+use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 
 use super::scratch::Scratch;
 use super::settings::library_root;
 use crate::error::{ErrorCode, ServiceError};
+use crate::files::open_regular;
 use crate::places::Places;
 
 /// The domain of what is in no library.
 pub(crate) const LOCAL: &str = "local";
+/// Each is a mount of its own.
+const MOST_LEFT_OUT: usize = 500;
 /// A manifest is text for people.
 const MANIFEST_BYTES: u64 = 1 << 20;
 
@@ -40,6 +45,8 @@ pub struct FoundSkill {
     /// What had to be overlooked in the manifest.
     pub warnings: Vec<Problem>,
     pub tree: Tree,
+    /// What is in its folder of a library and no part of its version: a run does not see it.
+    pub(super) left_out: Vec<String>,
     place: Place,
 }
 
@@ -48,6 +55,21 @@ enum Place {
     Library(PathBuf),
     Directory,
     Archive { _unpacked: Scratch },
+}
+
+impl Place {
+    /// Open the directory of a skill, through no link where others may write.
+    fn open(&self, directory: &Path, domain: &str, name: &str) -> std::io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(match self {
+            Self::Library(root) => {
+                let root = open(root, flags, Mode::empty())?;
+                let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+                openat2(&root, Path::new(domain).join(name), flags, Mode::empty(), resolve)?
+            }
+            Self::Directory | Self::Archive { .. } => open(directory, flags, Mode::empty())?,
+        })
+    }
 }
 
 impl FoundSkill {
@@ -104,7 +126,25 @@ impl Located {
     fn read(self) -> Result<FoundSkill, ServiceError> {
         let Self { domain, name, directory, place } = self;
         let unreadable = |error: TreeError| bad(format!("{}: {error}", directory.display()));
-        let tree = Tree::read(&directory, TreeLimits::default(), left_out).map_err(unreadable)?;
+        let opened = place.open(&directory, &domain, &name);
+        let opened = opened.map_err(|error| bad(format!("{}: {error}", directory.display())))?;
+        let skipped = RefCell::new(Vec::new());
+        let skip = |path: &str, is_directory| {
+            let out = left_out(path, is_directory);
+            if out && matches!(place, Place::Library(_)) && skipped.borrow().len() <= MOST_LEFT_OUT {
+                skipped.borrow_mut().push(path.to_owned());
+            }
+            out
+        };
+        let tree = Tree::read_at(opened, TreeLimits::default(), skip).map_err(unreadable)?;
+        let left_out = skipped.into_inner();
+        if left_out.len() > MOST_LEFT_OUT {
+            return Err(bad(format!(
+                "{}: it has too many caches and the like, such as {}",
+                directory.display(),
+                left_out[0]
+            )));
+        }
         let manifest =
             MANIFEST_NAMES.into_iter().find(|name| tree.entries().iter().any(|entry| entry.path == *name));
         let manifest = manifest.ok_or_else(|| bad(format!("{} has no SKILL.md", directory.display())))?;
@@ -121,6 +161,7 @@ impl Located {
             manifest: loaded.manifest,
             warnings: loaded.warnings,
             tree,
+            left_out,
             place,
         })
     }
@@ -143,7 +184,7 @@ fn archive(places: &Places, path: &Path) -> Result<FoundSkill, ServiceError> {
             "ask for another archive of the skill: nothing of this one was kept",
         )
     };
-    let file = File::open(path).map_err(|error| refused(error.to_string()))?;
+    let file = open_regular(path).map_err(|error| refused(error.to_string()))?;
     let scratch = Scratch::new(&places.state)?;
     let into = File::open(&scratch.path).map_err(|error| refused(error.to_string()))?;
     let unpacked =
@@ -160,10 +201,11 @@ fn discovered(places: &Places, name: &str) -> Option<Located> {
     if !is_component(name) {
         return None;
     }
-    let roots = [&places.current, &places.home];
-    let mut all =
-        roots.into_iter().flat_map(|root| PLACES.iter().map(move |place| root.join(place.path).join(name)));
-    directory(&all.find(|path| path.is_dir())?, Place::Directory).ok()
+    let below = |root: &Path| PLACES.iter().map(|place| root.join(place.path).join(name)).collect::<Vec<_>>();
+    // A link of a project leads wherever its author wants; one of the home is the user's own.
+    let of_project = below(&places.current).into_iter().find(|path| is_real_directory(path));
+    let found = of_project.or_else(|| below(&places.home).into_iter().find(|path| path.is_dir()))?;
+    directory(&found, Place::Directory).ok()
 }
 
 /// `name` or `domain/name`. Links in a library are not followed: others may write it.

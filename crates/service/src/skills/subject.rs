@@ -13,6 +13,7 @@ use super::library::{existing_library, find_reference};
 use super::scratch::Scratch;
 use super::source::SkillReference;
 use crate::error::{ErrorCode, ServiceError};
+use crate::files::open_regular;
 use crate::places::Places;
 
 /// A directory that should be a skill, held open.
@@ -135,7 +136,7 @@ pub(crate) fn unpacked(places: &Places, shown: &str, path: &Path) -> Result<(Scr
             "ask for another archive of the skill: nothing of this one was kept",
         )
     };
-    let file = File::open(path).map_err(|error| refused(&error))?;
+    let file = open_regular(path).map_err(|error| refused(&error))?;
     let scratch = Scratch::new(&places.state)?;
     let into = File::open(&scratch.path).map_err(|error| refused(&error))?;
     let unpacked = unpack(&file, into.as_fd(), &UnpackLimits::default()).map_err(|error| refused(&error))?;

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use rustix::mount::mount_bind;
 
 use super::faults::Steps;
+use crate::attachment::FileId;
 use crate::plan::{Access, Mount, Plan, PlannedWorkspace, WORKSPACE};
 use crate::protect::Pins;
 
@@ -100,6 +101,14 @@ fn clone_sources(
             && target == Path::new(WORKSPACE)
         {
             steps.run("recognise the workspace", &workspace.source, || is_same(workspace, tree.as_fd()))?;
+        }
+        if let (Some((_, expected)), Some(tree), Mount::Bind { source, .. } | Mount::Overlay { source, .. }) =
+            (plan.attached.iter().find(|(target, _)| target == mount.target()), &source, mount)
+        {
+            steps.run("recognise", source, || match FileId::of(tree)? {
+                found if found == *expected => Ok(()),
+                _ => Err(Errno::STALE.into()),
+            })?;
         }
         sources.push(source);
     }

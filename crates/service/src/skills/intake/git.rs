@@ -44,6 +44,7 @@ pub(super) fn fetch_git(places: &Places, source: &GitSource) -> Result<(Scratch,
         source: source.to_path_buf(),
         target: target.into(),
         attach_as,
+        expected: None,
     };
     let mut directories = vec![attach(&scratch.path, OUT, AttachAs::Write)];
     let (url, hosts, protocol) = match &source.at {
@@ -109,8 +110,12 @@ fn failed(source: &GitSource, outcome: &Outcome) -> ServiceError {
     let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     // The last line is often only advice.
     let line = lines.clone().find(|line| line.starts_with("fatal:") || line.starts_with("error:"));
-    let mut why: String =
-        line.or_else(|| lines.clone().next_back()).unwrap_or("git said nothing").chars().take(MOST_SAID).collect();
+    let mut why: String = line
+        .or_else(|| lines.clone().next_back())
+        .unwrap_or("git said nothing")
+        .chars()
+        .take(MOST_SAID)
+        .collect();
     if let Some(denial) = outcome.denials.first() {
         why = format!("{why}; the sandbox refused {}", denial.what);
     }

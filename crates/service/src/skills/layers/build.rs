@@ -77,7 +77,12 @@ fn install(places: &Places, plan: &LayerPlan, staging: &Path) -> Result<(), Serv
         ..Attached::default()
     };
     let mut attach = |source: &Path, target: &Path, attach_as| {
-        attached.directories.push(Attachment { source: source.into(), target: target.into(), attach_as });
+        attached.directories.push(Attachment {
+            source: source.into(),
+            target: target.into(),
+            attach_as,
+            expected: None,
+        });
     };
     attach(&staging.join(ROOT), &plan.kind.inside(), AttachAs::Write);
     attach(&staging.join("input"), Path::new(INPUT), AttachAs::Read);
