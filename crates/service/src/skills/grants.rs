@@ -1,12 +1,13 @@
 //! What a skill asks for beyond the profile, and what its user has granted it. Asking grants nothing. A grant is bound to
-//! the place of the skill; what a new version asks for beyond it is said and not given.
+//! the place of the skill and to its content: whoever changes a byte of it, or puts another in its place, gets nothing
+//! until its user has granted it again, and is told what is asked for beyond the old grant.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use ringfence_policy::{Bound, ByteSize, HostRule, Layer, Origin, Span};
-use ringfence_skills::{Manifest, Wants, wants};
+use ringfence_skills::{Digest, Manifest, Wants, wants};
 use serde::{Deserialize, Serialize};
 
 use super::source::FoundSkill;
@@ -33,6 +34,8 @@ pub struct Grant {
     pub granted: Permissions,
     /// What the skill asked for then.
     pub asked: Permissions,
+    /// What it was then.
+    pub digest: Digest,
 }
 
 /// What a user says: exactly these, or everything that is asked for.
@@ -147,7 +150,14 @@ pub fn grant(places: &Places, skill: &FoundSkill, what: GrantWhat) -> Result<Gra
             "name it: --host RULE, --env NAME, --timeout TIME, --memory SIZE",
         ));
     }
-    let grant = Grant { granted, asked };
+    let digest = skill.digest().map_err(|error| {
+        ServiceError::new(
+            ErrorCode::BadSkill,
+            format!("{}: {error}", skill.name),
+            "correct the skill: a grant is for one exact content",
+        )
+    })?;
+    let grant = Grant { granted, asked, digest };
     change(places, |book| {
         book.insert(identity, grant.clone());
     })?;
@@ -166,6 +176,13 @@ pub fn revoke_grant(places: &Places, skill: &FoundSkill) -> Result<Grant, Servic
             "see `ringfence skill grants`",
         )
     })
+}
+
+/// The same by the name that [`grants`] has, also where that skill is gone. Nothing if there is no such grant.
+pub fn revoke_named(places: &Places, name: &str) -> Result<Option<Grant>, ServiceError> {
+    let mut had = None;
+    change(places, |book| had = book.remove(name))?;
+    Ok(had)
 }
 
 /// Everything that is granted, in the order of the skills' places.
@@ -201,7 +218,14 @@ pub(crate) fn permitted(
     let grant = granted(places, skill)?;
     let mut layer = None;
     let mut open = asked.clone();
-    if let Some(grant) = &grant {
+    let changed = grant.as_ref().is_some_and(|grant| skill.digest().ok().as_ref() != Some(&grant.digest));
+    if changed {
+        notes.push(format!(
+            "{} has changed since it was granted something, so nothing is granted: look at it, then grant again",
+            skill.name
+        ));
+    }
+    if let Some(grant) = grant.as_ref().filter(|_| !changed) {
         let granted = grant.granted.layer().map_err(|why| broken(places, &why))?;
         layer = Some((Origin::file(places.state.path().join(FILE), "skill grant"), granted));
         open = open.beyond(&grant.granted);

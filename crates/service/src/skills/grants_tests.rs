@@ -39,7 +39,7 @@ impl Fixture {
 const ONE_HOST: &str = "    hosts:\n      - api.example.com\n";
 
 #[test]
-fn asking_grants_nothing_and_a_new_version_gets_no_more_than_was_granted() {
+fn asking_grants_nothing_and_a_new_version_gets_nothing_until_it_is_granted_again() {
     let fixture = Fixture::new();
     let skill = fixture.skill("weather", ONE_HOST);
     let (layer, notes) = fixture.permitted(&skill);
@@ -53,16 +53,18 @@ fn asking_grants_nothing_and_a_new_version_gets_no_more_than_was_granted() {
         &format!("{ONE_HOST}      - evil.example\n    env:\n      - TOKEN\n    time: 9h\n"),
     );
     let (layer, notes) = fixture.permitted(&newer);
+    assert!(layer.is_empty(), "{layer}");
+    assert!(notes[0].contains("has changed since it was granted something"), "{notes:?}");
+    let more = "more than when it was granted something: host api.example.com, host evil.example, variable TOKEN, time 9h";
+    assert!(notes[1].contains(more), "{notes:?}");
+    let these = Permissions { hosts: vec!["api.example.com".into()], ..Permissions::default() };
+    grant(&fixture.places, &newer, GrantWhat::These(these)).unwrap();
+    let (layer, notes) = fixture.permitted(&newer);
     assert!(
         layer.contains("api.example.com") && !layer.contains("evil") && !layer.contains("TOKEN"),
         "{layer}"
     );
-    assert!(!layer.contains("wall_time"), "{layer}");
-    assert!(
-        notes[0]
-            .contains("more than when it was granted something: host evil.example, variable TOKEN, time 9h"),
-        "{notes:?}"
-    );
+    assert!(notes[0].contains("asks for: host evil.example, variable TOKEN, time 9h"), "{notes:?}");
 
     let other = fixture.skill("other", ONE_HOST);
     assert!(fixture.permitted(&other).0.is_empty(), "a grant is one skill's");

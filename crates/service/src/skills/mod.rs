@@ -32,7 +32,9 @@ pub use changes::{ChangeKind, WorkspaceChange, WorkspaceChanges};
 pub use command::{Dependencies, MakeLayer};
 pub use create::{CreatedSkill, NewSkill, new_skill};
 pub use deps::{DependencyReport, PlannedLayer, dependency_report};
-pub use grants::{Grant, GrantWhat, NamedGrant, Permissions, asked, grant, granted, grants, revoke_grant};
+pub use grants::{
+    Grant, GrantWhat, NamedGrant, Permissions, asked, grant, granted, grants, revoke_grant, revoke_named,
+};
 pub use intake::{AddReport, AddSpec, AddedSkill, SourceSpec, add_skills};
 pub use layers::{
     LayerInUse, LayerKind, LayerPlan, LayerRecord, Package, build_layer, layers, remove_layers,

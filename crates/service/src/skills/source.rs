@@ -45,7 +45,7 @@ pub struct FoundSkill {
     /// What had to be overlooked in the manifest.
     pub warnings: Vec<Problem>,
     pub tree: Tree,
-    /// What is in its folder of a library and no part of its version: a run does not see it.
+    /// What is in its folder and no part of its version: a run does not see it.
     pub(super) left_out: Vec<String>,
     place: Place,
 }
@@ -83,11 +83,13 @@ impl FoundSkill {
         self.tree.digest()
     }
 
-    /// What grants are bound to: the place it was found at. An archive has none: it is gone after the run.
+    /// What grants are bound to, beside its content: the place it was found at. An archive has none, as it is gone after
+    /// the run.
     pub(crate) fn identity(&self) -> Option<String> {
         match &self.place {
-            Place::Library(root) => Some(format!("{}#{}/{}", root.display(), self.domain, self.name)),
-            Place::Directory => Some(self.directory.display().to_string()),
+            Place::Library(root) => Some(format!("{}#{}/{}", root.to_str()?, self.domain, self.name)),
+            // Nothing that a library's looks like.
+            Place::Directory => self.directory.to_str().filter(|path| !path.contains('#')).map(str::to_owned),
             Place::Archive { .. } => None,
         }
     }
@@ -131,7 +133,7 @@ impl Located {
         let skipped = RefCell::new(Vec::new());
         let skip = |path: &str, is_directory| {
             let out = left_out(path, is_directory);
-            if out && matches!(place, Place::Library(_)) && skipped.borrow().len() <= MOST_LEFT_OUT {
+            if out && skipped.borrow().len() <= MOST_LEFT_OUT {
                 skipped.borrow_mut().push(path.to_owned());
             }
             out

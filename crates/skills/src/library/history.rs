@@ -141,6 +141,11 @@ impl History {
         Ok(Some(history))
     }
 
+    /// Who wrote it last.
+    pub(super) fn writer(all: BorrowedFd<'_>, reference: &Reference) -> io::Result<Option<u32>> {
+        Ok(beneath::facts(all, &file(reference))?.map(|facts| facts.st_uid))
+    }
+
     /// Replace the file; on disk when this returns.
     pub(super) fn write(
         &self,

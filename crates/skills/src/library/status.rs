@@ -110,6 +110,13 @@ impl Library {
         Err(LibraryError::Restless(reference.clone()))
     }
 
+    /// Was what is said of this skill, where it came from too, written by this user?
+    pub fn is_own_record(&self, reference: &Reference) -> Result<bool, LibraryError> {
+        let writer = History::writer(self.histories.as_fd(), reference)
+            .map_err(LibraryError::io("look at the history", reference.to_string()))?;
+        Ok(writer == Some(rustix::process::geteuid().as_raw()))
+    }
+
     pub(super) fn read_history(&self, reference: &Reference) -> Result<History, LibraryError> {
         History::read(self.histories.as_fd(), reference)
             .map(|history| history.unwrap_or_else(History::new))

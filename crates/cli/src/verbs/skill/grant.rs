@@ -4,7 +4,7 @@ use ringfence_policy::Bound;
 use ringfence_service::Places;
 use ringfence_service::skills::{
     GrantWhat, Permissions, SkillReference, asked, find_skill, grant as keep, granted, grants as kept,
-    revoke_grant,
+    revoke_grant, revoke_named,
 };
 
 use crate::args::{SkillGrantArgs, SkillGrantsArgs, SkillRevokeArgs};
@@ -59,9 +59,19 @@ fn grant_it(args: SkillGrantArgs) -> Result<i32, Failure> {
 
 pub(crate) fn revoke(args: SkillRevokeArgs) -> Result<i32, Failure> {
     let places = Places::from_env()?;
-    let skill = find_skill(&places, &SkillReference { skill: args.skill, library: args.library })?;
-    for [what, value] in revoke_grant(&places, &skill)?.granted.lines() {
-        output::line(format!("{} may not have {what} {value} any more", skill.name));
+    let named = match args.skill.to_str() {
+        Some(name) if kept(&places)?.iter().any(|grant| grant.skill == name) => revoke_named(&places, name)?,
+        _ => None,
+    };
+    let (name, grant) = match named {
+        Some(grant) => (args.skill.to_string_lossy().into_owned(), grant),
+        None => {
+            let skill = find_skill(&places, &SkillReference { skill: args.skill, library: args.library })?;
+            (skill.name.clone(), revoke_grant(&places, &skill)?)
+        }
+    };
+    for [what, value] in grant.granted.lines() {
+        output::line(format!("{name} may not have {what} {value} any more"));
     }
     Ok(0)
 }

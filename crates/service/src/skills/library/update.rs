@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::open::{existing_library, find_reference};
 use super::revise::EditsOf;
-use crate::error::ServiceError;
+use crate::error::{ErrorCode, ServiceError};
 use crate::places::Places;
 use crate::skills::intake::{AddReport, Fetched, accept, fetch_origin, judge, take};
 
@@ -52,7 +52,7 @@ pub fn outdated_skills(places: &Places, library: Option<&Path>) -> Result<Outdat
     let references = library.list()?.skills;
     for reference in references {
         let Some(state) = published(&library, &reference)? else { continue };
-        match origins.latest(&state.origin) {
+        match origins.latest(&state) {
             Ok(latest) if latest != state.digest => report.outdated.push(OutdatedSkill {
                 skill: reference.to_string(),
                 origin: state.origin,
@@ -92,7 +92,7 @@ pub fn update_skills(
     let mut origins = Origins::new(places);
     for reference in references {
         let Some(state) = published(&library, &reference)? else { continue };
-        let (fetched, subdirectory) = match origins.get(&state.origin) {
+        let (fetched, subdirectory) = match origins.get(&state) {
             Ok(found) => found,
             Err(error) => {
                 unreachable.push(Unreachable { skill: reference.to_string(), why: error.message });
@@ -112,6 +112,8 @@ pub fn update_skills(
 
 struct Published {
     origin: SkillOrigin,
+    /// Said by this user, so that a path in it is one that they have named.
+    own: bool,
     digest: Digest,
     edited: bool,
 }
@@ -127,7 +129,8 @@ fn published(library: &Library, reference: &Reference) -> Result<Option<Publishe
         Err(error) => return Err(error.into()),
     };
     let origin = library.origin(reference)?.filter(|origin| *origin != SkillOrigin::Here);
-    Ok(origin.map(|origin| Published { origin, digest, edited }))
+    let own = library.is_own_record(reference)?;
+    Ok(origin.map(|origin| Published { origin, own, digest, edited }))
 }
 
 /// Each repository is fetched once, however many skills came from it.
@@ -142,12 +145,22 @@ impl<'a> Origins<'a> {
         Self { places, repositories: BTreeMap::new(), other: None }
     }
 
-    fn latest(&mut self, origin: &SkillOrigin) -> Result<Digest, ServiceError> {
-        let (fetched, subdirectory) = self.get(origin)?;
+    fn latest(&mut self, state: &Published) -> Result<Digest, ServiceError> {
+        let (fetched, subdirectory) = self.get(state)?;
         Ok(fetched.skill(subdirectory.as_deref())?.tree.digest()?)
     }
 
-    fn get(&mut self, origin: &SkillOrigin) -> Result<(&Fetched, Option<String>), ServiceError> {
+    fn get(&mut self, state: &Published) -> Result<(&Fetched, Option<String>), ServiceError> {
+        let origin = &state.origin;
+        // Whoever writes a shared library could name any directory of whoever updates it.
+        let leads_away = matches!(origin, SkillOrigin::Git { url, .. } if url.starts_with("https://"));
+        if !state.own && !leads_away {
+            return Err(ServiceError::new(
+                ErrorCode::FetchFailed,
+                format!("it came from a place of another user's machine or home: {}", shown_place(origin)),
+                "look at that place, then `ringfence skill add PLACE --replace`",
+            ));
+        }
         let SkillOrigin::Git { url, revision, subdirectory, .. } = origin else {
             let (fetched, subdirectory) = fetch_origin(self.places, origin, false)?;
             return Ok((self.other.insert(fetched), subdirectory));
@@ -161,5 +174,13 @@ impl<'a> Origins<'a> {
             Ok(fetched) => Ok((fetched, subdirectory.clone())),
             Err(error) => Err(error.clone()),
         }
+    }
+}
+
+fn shown_place(origin: &SkillOrigin) -> String {
+    match origin {
+        SkillOrigin::Here => "the library".to_owned(),
+        SkillOrigin::Directory { path } | SkillOrigin::Archive { path } => path.clone(),
+        SkillOrigin::Git { url, .. } => url.clone(),
     }
 }
