@@ -409,6 +409,74 @@ fn the_whole_library_for_an_agent_that_looks_around() {
     });
 }
 
+/// A neighbour in a shared library, or in the workspace, exchanges a skill for a link again and again.
+#[test]
+fn what_takes_the_place_of_a_skill_is_never_shown() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    each(|stage| {
+        let manifest = "---\nname: lure\ndescription: A test.\n---\n";
+        stage.scene.write("private/key", "the secret\n");
+        stage.scene.write("private/SKILL.md", manifest);
+        stage.scene.write("library/team/lure/SKILL.md", manifest);
+        stage
+            .scene
+            .write("library/team/lure/scripts/main.sh", "cat /skills/team/lure/key /skills/team/key\n");
+        stage.scene.write("library/team/key", "");
+        let (lure, link) = (stage.scene.path("library/team/lure"), stage.scene.path("library/team/.link"));
+        std::os::unix::fs::symlink(stage.scene.path("private"), &link).unwrap();
+        let (domain, away) = (stage.scene.path("library/team"), stage.scene.path("library/.away"));
+        std::os::unix::fs::symlink(stage.scene.path("private"), &away).unwrap();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                use rustix::fs::{CWD, RenameFlags, renameat_with};
+                for turn in 0.. {
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let (one, other) = if turn % 4 < 2 { (&lure, &link) } else { (&domain, &away) };
+                    let _ = renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE);
+                    std::thread::sleep(std::time::Duration::from_millis(2));
+                }
+            });
+            for _ in 0..12 {
+                let one = stage.run(&[], "team/lure", &[]);
+                let library = stage.scene.path("library");
+                let all = as_configured(&stage.scene).args(["--skills", "--library"]).args([library]).run([
+                    "bash",
+                    "-c",
+                    "cat /skills/team/key /skills/team/lure/key",
+                ]);
+                for outcome in [one, all] {
+                    assert!(!outcome.output.contains("the secret"), "{}", outcome.describe());
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+    });
+}
+
+/// What the digest does not cover does not run.
+#[test]
+fn caches_in_a_skill_are_not_seen() {
+    each(|stage| {
+        let at = |name: &str| format!("library/team/pdf/{name}");
+        stage.scene.write(&at("SKILL.md"), "---\nname: pdf\ndescription: A test.\n---\n");
+        let list = "ls -A /skills/team/pdf/scripts/__pycache__ /skills/team/pdf/node_modules; cat /skills/team/pdf/x.pyc\n";
+        stage.scene.write(&at("scripts/main.sh"), list);
+        stage.scene.write(&at("scripts/__pycache__/helper.cpython-311.pyc"), "evil");
+        stage.scene.write(&at("node_modules/evil/index.js"), "evil");
+        stage.scene.write(&at("x.pyc"), "evil");
+        let outcome = stage.run(&[], "pdf", &["main.sh"]);
+        outcome.code(0).stdout_contains("__pycache__:");
+        assert!(
+            !outcome.output.contains("evil") && !outcome.output.contains("helper"),
+            "{}",
+            outcome.describe()
+        );
+    });
+}
+
 #[test]
 fn what_is_missing_is_named_and_nothing_runs() {
     each(|stage| {
