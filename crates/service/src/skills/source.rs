@@ -11,6 +11,7 @@ use ringfence_skills::{
     left_out, load, unpack,
 };
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
+use rustix::io::Errno;
 
 use super::scratch::Scratch;
 use super::settings::library_root;
@@ -20,6 +21,8 @@ use crate::places::Places;
 
 /// The domain of what is in no library.
 pub(crate) const LOCAL: &str = "local";
+/// How often a skill is looked for while somebody replaces it.
+const TRIES: usize = 64;
 /// Each is a mount of its own.
 const MOST_LEFT_OUT: usize = 500;
 /// A manifest is text for people.
@@ -65,7 +68,11 @@ impl Place {
             Self::Library(root) => {
                 let root = open(root, flags, Mode::empty())?;
                 let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-                openat2(&root, Path::new(domain).join(name), flags, Mode::empty(), resolve)?
+                let path = Path::new(domain).join(name);
+                let find = || openat2(&root, &path, flags, Mode::empty(), resolve);
+                // What the kernel says where the skill is replaced at this moment.
+                let settled = |found: &Result<_, Errno>| !matches!(found, Err(Errno::AGAIN | Errno::XDEV));
+                (0..TRIES).map(|_| find()).find(settled).unwrap_or(Err(Errno::AGAIN))?
             }
             Self::Directory | Self::Archive { .. } => open(directory, flags, Mode::empty())?,
         })

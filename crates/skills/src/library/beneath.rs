@@ -158,8 +158,8 @@ fn open(
     let mut tries = 0;
     loop {
         match openat2(at.as_fd(), path, flags | OFlags::CLOEXEC, mode, resolve) {
-            // The kernel's answer where a rename happened beside the lookup.
-            Err(Errno::AGAIN) if tries < 64 => tries += 1,
+            // The kernel's answers where a rename happened beside the lookup, or took what was found away from beneath.
+            Err(Errno::AGAIN | Errno::XDEV) if tries < 64 => tries += 1,
             Err(Errno::INTR) => {}
             other => return other.map_err(io::Error::from),
         }
