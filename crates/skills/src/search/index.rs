@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
@@ -59,6 +59,7 @@ impl SearchIndex {
         let cache = &fs::canonicalize(cache).map_err(failed)?;
         let prefix = format!("skills-{}-{FORMAT}-", &blake3::hash(subject.as_bytes()).to_hex()[..16]);
         let mut number = newest(cache, &prefix).map_err(failed)?.unwrap_or(1);
+        let started = Instant::now();
         loop {
             match connect(&cache.join(format!("{prefix}{number}{SUFFIX}"))) {
                 Ok(connection) => {
@@ -66,6 +67,10 @@ impl SearchIndex {
                 }
                 Err(error) if is_damage(&error) => {
                     number = replace(cache, &prefix, number).map_err(failed)?
+                }
+                // While another makes it, some steps say so at once, whatever patience they were given.
+                Err(error) if is_busy(&error) && started.elapsed() < PATIENCE => {
+                    std::thread::sleep(Duration::from_millis(5));
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -169,6 +174,10 @@ fn newest(directory: &Path, prefix: &str) -> io::Result<Option<u64>> {
         newest = newest.max(number);
     }
     Ok(newest)
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }
 
 fn is_damage(error: &rusqlite::Error) -> bool {
