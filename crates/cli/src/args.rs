@@ -1,6 +1,7 @@
 //! The command line as it is typed. `resolve` turns it into what the services take; nothing else reads these.
 
 mod library;
+mod session;
 mod skill;
 
 use std::ffi::OsString;
@@ -16,6 +17,11 @@ pub(crate) use library::{
     SkillLockArgs, SkillNewArgs, SkillOutdatedArgs, SkillPackArgs, SkillPromptArgs, SkillPropertiesArgs,
     SkillPublishArgs, SkillRemoveArgs, SkillRollbackArgs, SkillSearchArgs, SkillShowArgs, SkillUpdateArgs,
     SkillValidateArgs, SkillVerifyArgs,
+};
+pub(crate) use session::{
+    SessionArgs, SessionAttachArgs, SessionCreateArgs, SessionExecArgs, SessionExposeArgs, SessionExtendArgs,
+    SessionLogsArgs, SessionLsArgs, SessionNameArgs, SessionProcessArgs, SessionRmArgs, SessionSignalArgs,
+    SessionStdinArgs, SessionUnexposeArgs, SessionVerb,
 };
 pub(crate) use skill::{
     SkillArgs, SkillDepsArgs, SkillGrantArgs, SkillGrantsArgs, SkillLayersVerb, SkillRevokeArgs,
@@ -42,6 +48,7 @@ pub(crate) struct Cli {
 pub(crate) enum Verb {
     #[command(after_help = RUN_HELP)]
     Run(Box<RunArgs>),
+    Session(SessionArgs),
     Skill(SkillArgs),
     Policy(PolicyArgs),
     Trust(TrustArgs),

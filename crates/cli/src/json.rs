@@ -101,7 +101,7 @@ impl From<RunReport> for RunObject {
 }
 
 /// The bytes as text, and as base64 where text would lose some.
-fn text(bytes: Vec<u8>) -> (String, Option<String>) {
+pub(crate) fn text(bytes: Vec<u8>) -> (String, Option<String>) {
     match String::from_utf8(bytes) {
         Ok(text) => (text, None),
         Err(error) => {
@@ -112,7 +112,7 @@ fn text(bytes: Vec<u8>) -> (String, Option<String>) {
 }
 
 /// RFC 4648, with padding.
-fn base64(bytes: &[u8]) -> String {
+pub(crate) fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {

@@ -1,7 +1,7 @@
 //! The `ringfence` command: parse, call one service function, print.
 //!
-//! `ringfence run` and `ringfence skill run` are on the path of starting every command, so their parsers are built alone,
-//! without the other verbs.
+//! `ringfence run`, `ringfence skill run` and `ringfence session exec` are on the path of starting every command, so their
+//! parsers are built alone, without the other verbs.
 
 mod args;
 mod failure;
@@ -18,7 +18,7 @@ use std::process::exit;
 
 use clap::{Args, Command, CommandFactory, FromArgMatches, Subcommand};
 
-use args::{Cli, RunArgs, SkillRunArgs, SkillVerb, Verb};
+use args::{Cli, RunArgs, SessionExecArgs, SessionVerb, SkillRunArgs, SkillVerb, Verb};
 use failure::Failure;
 
 fn main() {
@@ -27,6 +27,7 @@ fn main() {
     let done = match words[..] {
         [Some("run"), ..] => run_only(argv),
         [Some("skill"), Some("run")] => skill_run_only(argv),
+        [Some("session"), Some("exec")] => session_exec_only(argv),
         _ => any_verb(argv),
     };
     exit(done.unwrap_or_else(|failure| failure.report()))
@@ -57,12 +58,27 @@ fn skill_run_only(mut argv: Vec<OsString>) -> Result<i32, Failure> {
     verbs::skill::run::run(SkillRunArgs::from_arg_matches(&matches).map_err(usage)?)
 }
 
+/// An agent's every command.
+fn session_exec_only(mut argv: Vec<OsString>) -> Result<i32, Failure> {
+    if let Some(exec) = quick::quick_session_exec(&argv[3..]) {
+        return verbs::session::exec::exec(exec);
+    }
+    argv.drain(..2);
+    let usage = |error| Failure::usage(error, "ringfence session exec");
+    let command = SessionExecArgs::augment_args(Command::new("exec").bin_name("ringfence session exec"));
+    let matches = command.try_get_matches_from(argv).map_err(usage)?;
+    verbs::session::exec::exec(SessionExecArgs::from_arg_matches(&matches).map_err(usage)?)
+}
+
 fn any_verb(argv: Vec<OsString>) -> Result<i32, Failure> {
     let verb = argv.get(1).and_then(|verb| verb.to_str()).filter(|verb| Verb::has_subcommand(verb));
     let inner = argv.get(2).and_then(|inner| inner.to_str());
     let help = match (verb, inner) {
         (Some("skill"), Some(inner)) if SkillVerb::has_subcommand(inner) => {
             format!("ringfence skill {inner}")
+        }
+        (Some("session"), Some(inner)) if SessionVerb::has_subcommand(inner) => {
+            format!("ringfence session {inner}")
         }
         (Some(verb), _) => format!("ringfence {verb}"),
         (None, _) => "ringfence".to_owned(),
@@ -71,6 +87,7 @@ fn any_verb(argv: Vec<OsString>) -> Result<i32, Failure> {
     let matches = Cli::command().try_get_matches_from(argv).map_err(usage)?;
     match Cli::from_arg_matches(&matches).map_err(usage)?.verb {
         Verb::Run(run) => verbs::run::run(*run),
+        Verb::Session(session) => verbs::session::session(session),
         Verb::Skill(skill) => verbs::skill::skill(skill),
         Verb::Policy(policy) => verbs::policy::policy(policy),
         Verb::Trust(trust) => verbs::trust::trust(trust),

@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 
-use crate::args::{RunArgs, RunFlags, SkillRunArgs};
+use crate::args::{RunArgs, RunFlags, SessionExecArgs, SkillRunArgs};
 
 /// `run [--profile NAME] [--json] [-t] -- CMD…`, from what follows `run`.
 pub(crate) fn quick_run(words: &[OsString]) -> Option<RunArgs> {
@@ -37,6 +37,24 @@ pub(crate) fn quick_skill_run(words: &[OsString]) -> Option<SkillRunArgs> {
         _ => return None,
     };
     Some(SkillRunArgs { flags, skill, script, args: args.to_vec(), ..SkillRunArgs::default() })
+}
+
+/// `session exec [--json] [-t] [-d] NAME -- CMD…`, from what follows `exec`.
+pub(crate) fn quick_session_exec(words: &[OsString]) -> Option<SessionExecArgs> {
+    let end = words.iter().position(|word| word == "--")?;
+    let (name, flags) = words[..end].split_last()?;
+    let name = name.to_str().filter(|name| !name.is_empty() && !name.starts_with('-'))?.to_owned();
+    let command = words[end + 1..].to_vec();
+    let mut exec = SessionExecArgs { name, command, ..SessionExecArgs::default() };
+    for word in flags {
+        match word.to_str()? {
+            "--json" if !exec.json => exec.json = true,
+            "-t" if !exec.terminal => exec.terminal = true,
+            "-d" if !exec.detach => exec.detach = true,
+            _ => return None,
+        }
+    }
+    (!exec.command.is_empty()).then_some(exec)
 }
 
 fn quick_flags(words: &[OsString]) -> Option<RunFlags> {
@@ -106,6 +124,23 @@ mod tests {
         for text in ["", "--", "x y z", "x --json", "--copy x", "--profile x", "-m a x", "--profile", "-- x"]
         {
             assert!(quick_skill_run(&words(text)).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_session_alike() {
+        let slow = |text: &str| -> Option<SessionExecArgs> {
+            let command = SessionExecArgs::augment_args(Command::new("exec"));
+            let matches = command.try_get_matches_from([vec!["exec".into()], words(text)].concat()).ok()?;
+            SessionExecArgs::from_arg_matches(&matches).ok()
+        };
+        for text in ["a -- true", "--json a -- sh -c -- x", "-t -d b -- x", "-d --json b -- x --json"] {
+            let quick = quick_session_exec(&words(text)).expect(text);
+            assert_eq!(format!("{quick:?}"), format!("{:?}", slow(text).expect(text)), "{text}");
+        }
+        for text in ["a", "a --", "-- x", "--cwd /x a -- y", "a b -- x", "--timeout 3s -- x", "-d -d a -- x"]
+        {
+            assert!(quick_session_exec(&words(text)).is_none(), "{text}");
         }
     }
 

@@ -148,7 +148,7 @@ fn secret(text: &str) -> Result<SecretRule, Failure> {
     })
 }
 
-fn variable(text: &str) -> Result<(String, String), Failure> {
+pub(crate) fn variable(text: &str) -> Result<(String, String), Failure> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err(Failure::new(

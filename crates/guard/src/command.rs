@@ -7,8 +7,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use ringfence_linux::{
-    cloexec_from, exec, make_controlling, move_fd, restore_pipe_signal, spawn, start_session, unblock_all,
+    cloexec_from, exec, make_controlling, move_fd, restore_pipe_signal, set_limit, spawn, start_session,
+    unblock_all,
 };
+use rustix::process::Resource;
 
 use crate::wire::ExecStage;
 
@@ -30,6 +32,8 @@ pub struct Command {
     pub path: OsString,
     pub directory: PathBuf,
     pub stdio: Stdio,
+    /// How many processes its user may have, where that is less than guard's own limit.
+    pub processes: Option<u64>,
 }
 
 /// Why a command did not start.
@@ -57,6 +61,9 @@ impl Command {
                 .map_err(|error| errno(ExecStage::Directory)(error.into()))?;
             cloexec_from(3).map_err(errno(ExecStage::Stdio))?;
             restore_pipe_signal();
+            if let Some(processes) = self.processes {
+                set_limit(Resource::Nproc, processes).map_err(errno(ExecStage::Stdio))?;
+            }
             unblock_all().map_err(errno(ExecStage::Stdio))?;
             exec(&self.argv, &self.environment, &self.path).map_err(errno(ExecStage::Program))
         };

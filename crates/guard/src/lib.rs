@@ -6,8 +6,12 @@
 
 mod command;
 mod serve;
+mod session;
+mod shim;
+mod tree;
 mod wire;
 
 pub use command::{Command, Stdio};
 pub use serve::{OomScore, serve};
-pub use wire::{ExecStage, FromGuard, ToGuard};
+pub use session::{SessionGuard, serve_session};
+pub use wire::{ExecStage, FromGuard, News, Program, ToGuard};

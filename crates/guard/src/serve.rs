@@ -14,9 +14,9 @@ use crate::command::Command;
 use crate::wire::{FromGuard, ToGuard};
 
 /// `SIGCHLD` is the only signal guard takes; one forged by a command makes it look for children once more.
-const SIGCHLD: i32 = 17;
-const SIGSTOP: i32 = 19;
-const SIGCONT: i32 = 18;
+pub(crate) const SIGCHLD: i32 = 17;
+pub(crate) const SIGSTOP: i32 = 19;
+pub(crate) const SIGCONT: i32 = 18;
 
 /// How much sooner than guard the kernel should take a command for want of memory.
 const COMMANDS_FIRST: &[u8] = b"500";
@@ -32,7 +32,7 @@ impl OomScore {
     }
 
     /// What is started meanwhile inherits the higher score.
-    fn raised<T>(&self, start: impl FnOnce() -> T) -> T {
+    pub(crate) fn raised<T>(&self, start: impl FnOnce() -> T) -> T {
         // Refused only where the host has set a minimum above; the command then has guard's own.
         let _ = (&self.0).write_all(COMMANDS_FIRST);
         let started = start();
@@ -45,17 +45,14 @@ impl OomScore {
 /// `private` are places of limited size, each with the bit that reports it full.
 pub fn serve(control: BorrowedFd<'_>, command: Command, score: &OomScore, private: &[(&str, u8)]) -> ! {
     let end = match run(control, command, score) {
-        Ok(how) => {
-            let full = private.iter().filter(|(path, _)| is_full(path)).fold(0, |bits, (_, bit)| bits | bit);
-            FromGuard::Exited { how, full }
-        }
+        Ok(how) => FromGuard::Exited { how, full: full_places(private) },
         Err(message) => message,
     };
     let _ = send_with_fds(control, &end.encode(), &[]);
     exit_now(0)
 }
 
-fn failed(step: &str) -> impl FnOnce(std::io::Error) -> FromGuard {
+pub(crate) fn failed(step: &str) -> impl FnOnce(std::io::Error) -> FromGuard {
     let step = step.to_string();
     move |error| FromGuard::Failed {
         step,
@@ -104,12 +101,13 @@ fn obey(control: BorrowedFd<'_>, pid: i32) {
         Some(ToGuard::StopAll) => kill_all(SIGSTOP),
         Some(ToGuard::ContinueAll) => kill_all(SIGCONT),
         Some(ToGuard::Sockets { v4, v6 }) => send_sockets(control, v4, v6),
-        None => Ok(()),
+        // What only a session's guard does.
+        _ => Ok(()),
     };
 }
 
 /// Sockets of this network namespace, for whoever serves the network from outside; guard keeps none.
-fn send_sockets(control: BorrowedFd<'_>, v4: u8, v6: u8) -> io::Result<()> {
+pub(crate) fn send_sockets(control: BorrowedFd<'_>, v4: u8, v6: u8) -> io::Result<()> {
     let shapes = [(SocketShape::SpareV4, v4), (SocketShape::SpareV6, v6)];
     let shapes: Vec<_> =
         shapes.into_iter().flat_map(|(shape, count)| std::iter::repeat_n(shape, count.into())).collect();
@@ -121,6 +119,9 @@ fn send_sockets(control: BorrowedFd<'_>, v4: u8, v6: u8) -> io::Result<()> {
     Ok(())
 }
 
-fn is_full(path: &str) -> bool {
-    rustix::fs::statvfs(path).is_ok_and(|stat| stat.f_bavail == 0 || stat.f_favail == 0)
+/// The bits of the places that have no space left.
+pub(crate) fn full_places(private: &[(&str, u8)]) -> u8 {
+    let is_full =
+        |path: &str| rustix::fs::statvfs(path).is_ok_and(|stat| stat.f_bavail == 0 || stat.f_favail == 0);
+    private.iter().filter(|(path, _)| is_full(path)).fold(0, |bits, (_, bit)| bits | bit)
 }

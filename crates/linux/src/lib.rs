@@ -38,13 +38,14 @@ pub use mount::{
     mount_overlay, mount_proc, mount_tmpfs, pivot_into, release_old_root, restrict_mount, restrict_tree,
 };
 pub use namespaces::{
-    Fork, Namespaces, NewNetwork, enter_network, fork_into, make_network, spawn, unshare_cgroup, unshare_user,
+    Fork, Namespaces, NewNetwork, enter_network, fork_copy, fork_into, make_network, spawn, unshare_cgroup,
+    unshare_user,
 };
 pub use network::{NetworkShape, Settings, SocketShape, make_socket};
 pub use process::{
-    Exited, become_user, environment_names, exec, exit_now, kill_all, kill_group, kill_process,
-    read_kernel_file, reap, scrub_environment, set_die_with_parent, set_dumpable, set_hostname, set_limit,
-    start_session, start_time, wait_for,
+    Exited, Reaped, adopt_orphans, become_user, environment_names, exec, exit_now, kill_all, kill_group,
+    kill_process, read_kernel_file, reap, scrub_environment, set_die_with_parent, set_dumpable, set_hostname,
+    set_limit, start_session, start_time, wait_for, wait_for_any,
 };
 pub use pty::{Pty, make_controlling, open_pty, window_size};
 pub use signals::{SignalFd, restore_pipe_signal, stop_self, unblock_all};

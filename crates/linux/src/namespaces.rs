@@ -117,6 +117,19 @@ pub fn fork_into(namespaces: Namespaces, cgroup: Option<BorrowedFd<'_>>) -> io::
     }
 }
 
+/// Fork a copy of this process, by the call that guard's own filter leaves open. `None` in the child.
+pub fn fork_copy() -> io::Result<Option<i32>> {
+    if thread_count()? != 1 {
+        return Err(io::Error::other("a process with threads may not fork"));
+    }
+    // SAFETY: the process has one thread, so that no lock is left held in the child.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(None),
+        pid => Ok(Some(pid)),
+    }
+}
+
 /// A network namespace that can be entered, and asked for its unix sockets.
 #[derive(Debug)]
 pub struct NewNetwork {

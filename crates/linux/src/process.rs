@@ -167,6 +167,35 @@ fn wait4(pid: i32, options: i32) -> io::Result<Option<(i32, Exited, libc::rusage
     }
 }
 
+/// Make what this process's descendants leave its own children.
+pub fn adopt_orphans() -> io::Result<()> {
+    // SAFETY: prctl with this option takes a number.
+    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) })
+}
+
+/// A child and what it and all that it reaped used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reaped {
+    pub pid: i32,
+    pub how: Exited,
+    pub cpu_micros: u64,
+    pub memory_bytes: u64,
+}
+
+/// Wait for the next child to end; `None`: there are none.
+pub fn wait_for_any() -> io::Result<Option<Reaped>> {
+    Ok(wait4(-1, 0)?.map(|(pid, how, usage)| Reaped {
+        pid,
+        how,
+        cpu_micros: micros(usage.ru_utime) + micros(usage.ru_stime),
+        memory_bytes: usage.ru_maxrss as u64 * 1024,
+    }))
+}
+
+fn micros(time: libc::timeval) -> u64 {
+    time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64
+}
+
 /// Reap one child that has ended, if any has.
 pub fn reap() -> io::Result<Option<(i32, Exited)>> {
     Ok(wait4(-1, libc::WNOHANG)?.map(|(pid, exited, _)| (pid, exited)))
@@ -175,7 +204,6 @@ pub fn reap() -> io::Result<Option<(i32, Exited)>> {
 /// Wait for `pid` to end; with the CPU time, in microseconds, of it and of all that it reaped.
 pub fn wait_for(pid: i32) -> io::Result<Option<(Exited, u64, u64)>> {
     Ok(wait4(pid, 0)?.map(|(_, exited, usage)| {
-        let micros = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
         (exited, micros(usage.ru_utime) + micros(usage.ru_stime), usage.ru_maxrss as u64 * 1024)
     }))
 }

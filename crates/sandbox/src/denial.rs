@@ -1,5 +1,6 @@
 //! A denial is data: what was blocked, by which rule, and what would allow it.
 
+use ringfence_linux::read_kernel_file;
 use ringfence_policy::{Blocked, Clause, remedy};
 use serde::{Deserialize, Serialize};
 
@@ -79,10 +80,42 @@ const MOST: usize = 256;
 
 /// The denials of one run, each once.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Denials(Vec<Denial>);
+pub(crate) struct Denials {
+    all: Vec<Denial>,
+    /// In a session: guard, and what was blocked since it was last asked for, by the shim above whoever tried.
+    guard: Option<i32>,
+    caller: Option<u32>,
+    fresh: Vec<(Option<i32>, Denial)>,
+}
 
 impl Denials {
+    /// For a session with this guard, whose commands are told apart.
+    pub(crate) fn of_session(guard: i32) -> Self {
+        Self { guard: Some(guard), ..Self::default() }
+    }
+
+    /// Who is being answered, by the id that it has out here.
+    pub(crate) fn answer(&mut self, caller: Option<u32>) {
+        self.caller = caller;
+    }
+
+    /// What is new since the last time.
+    pub(crate) fn take_fresh(&mut self) -> Vec<(Option<i32>, Denial)> {
+        std::mem::take(&mut self.fresh)
+    }
+
+    pub(crate) fn to_vec(&self) -> Vec<Denial> {
+        self.all.clone()
+    }
+
     pub(crate) fn add(&mut self, denial: Denial) {
+        if let Some(guard) = self.guard
+            && self.fresh.len() < MOST
+        {
+            // Now, while whoever tried waits for its answer.
+            let shim = self.caller.and_then(|caller| child_of(guard, caller));
+            self.fresh.push((shim, denial.clone()));
+        }
         let same = |had: &&mut Denial| {
             had.kind == denial.kind
                 && had.what == denial.what
@@ -91,19 +124,39 @@ impl Denials {
                 // That rule has many reasons: a datagram is not the same as another server name.
                 && (had.rule != "network" || had.remedy == denial.remedy)
         };
-        if let Some(had) = self.0.iter_mut().find(same) {
+        if let Some(had) = self.all.iter_mut().find(same) {
             had.count += denial.count;
             had.inferred &= denial.inferred;
-        } else if self.0.len() < MOST {
-            self.0.push(denial);
+        } else if self.all.len() < MOST {
+            self.all.push(denial);
         }
     }
 
     pub(crate) fn has_limit(&self, clause: Clause) -> bool {
-        self.0.iter().any(|had| had.kind == DenialKind::Limit && had.what == clause.as_str())
+        self.all.iter().any(|had| had.kind == DenialKind::Limit && had.what == clause.as_str())
     }
 
     pub(crate) fn into_vec(self) -> Vec<Denial> {
-        self.0
+        self.all
     }
+}
+
+/// The child of guard that this process descends from, by the id that it has inside.
+fn child_of(guard: i32, process: u32) -> Option<i32> {
+    /// No tree of processes is that deep; a loop would be a bug of the kernel's.
+    const DEEPEST: usize = 100_000;
+    let mut pid = process;
+    for _ in 0..DEEPEST {
+        let status = read_kernel_file(format!("/proc/{pid}/status")).ok()?;
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+        let parent: u32 = field("PPid:")?.trim().parse().ok()?;
+        if i32::try_from(parent) == Ok(guard) {
+            return field("NSpid:")?.split_whitespace().last()?.parse().ok();
+        }
+        if parent <= 1 {
+            return None;
+        }
+        pid = parent;
+    }
+    None
 }

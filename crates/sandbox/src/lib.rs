@@ -19,6 +19,7 @@ mod providers;
 mod receipt;
 mod refusal;
 mod request;
+mod session;
 mod view;
 
 pub use attachment::{Alias, AttachAs, Attached, Attachment, FileId};
@@ -34,3 +35,8 @@ pub use refusal::Refusal;
 pub use request::{Request, Stream};
 pub use ringfence_guard::ExecStage;
 pub use ringfence_linux::Exited;
+pub use session::{
+    Attending, EndReason, Exec, ExecStdio, Exposed, LOG_BYTES, LogReader, LogStream, Place, Process,
+    ProcessEnd, ProcessInfo, ProcessResult, Sandbox, SessionEnd, SessionError, SessionFacts, SessionSpec,
+    SessionStats, SessionStatus, Stage, Text, WorkspaceKind, attend, forward, into_background, places,
+};

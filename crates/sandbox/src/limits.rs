@@ -87,6 +87,8 @@ pub(crate) fn plan_limits(
     if let Some(output) = limits.output {
         if request.stream == Stream::Capture {
             receipt.enforced(Clause::LimitOutput, output.to_string(), "capture stops there");
+        } else if request.stream == Stream::Session {
+            receipt.enforced(Clause::LimitOutput, output.to_string(), "a kept log drops what is older");
         } else if asked(Clause::LimitOutput) {
             return Err(Refusal::NotEnforceable {
                 clause: Clause::LimitOutput.as_str(),

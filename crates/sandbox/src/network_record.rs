@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 
 use ringfence_egress::Via;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The network side of one run. Names and counts only: nothing of what was sent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkRecord {
     pub connections: Vec<ConnectionRecord>,
     /// Names and ports that were asked for and not granted; no port where a name was only looked up.
@@ -14,7 +14,7 @@ pub struct NetworkRecord {
 }
 
 /// All connections of one process to one host and port.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionRecord {
     /// The program's name, where it was still there to be asked.
     pub process: Option<String>,

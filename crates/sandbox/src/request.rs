@@ -16,6 +16,8 @@ pub enum Stream {
     Capture,
     /// A terminal of the sandbox's own, relayed to the caller's.
     Terminal,
+    /// A session: each command has its own.
+    Session,
 }
 
 /// One command and the policy for it.

@@ -34,6 +34,10 @@ pub enum ErrorCode {
     Findings,
     /// A skill is not the version that a lock file pins.
     Frozen,
+    /// There is no session of that name.
+    NoSession,
+    /// The session has ended.
+    SessionEnded,
     CommandNotFound,
     CommandNotExecutable,
     BadDirectory,

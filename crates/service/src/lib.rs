@@ -15,6 +15,7 @@ mod places;
 mod project;
 mod registry;
 mod runs;
+mod sessions;
 pub mod skills;
 mod state;
 mod stored_secrets;
@@ -30,6 +31,9 @@ pub use not_started::explain_not_started;
 pub use places::Places;
 pub use registry::Registry;
 pub use runs::{Explanation, PreparedRun, RunReport, RunSpec, explain, prepare, run};
+pub use sessions::{
+    SessionCreate, SessionCreated, SessionRow, create_session, list_sessions, open_session, remove_session,
+};
 pub use state::StateDir;
 pub use stored_secrets::{SecretValue, StoredSecrets, remove_secret, set_secret, stored_secrets};
 pub use trust::{TrustedFile, revoke, trust, trusted_files};

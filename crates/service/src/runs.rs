@@ -107,8 +107,14 @@ pub fn prepare(places: Places, spec: RunSpec) -> Result<PreparedRun, ServiceErro
             "name it after `--`: ringfence run -- COMMAND",
         ));
     }
+    let (request, plan, notes) = decide(&places, spec)?;
+    Ok(PreparedRun { places, request, plan, notes })
+}
+
+/// Load the policy, look at the host, and plan. Nothing is done. With what a person should know.
+pub(crate) fn decide(places: &Places, spec: RunSpec) -> Result<(Request, Plan, Vec<String>), ServiceError> {
     let learn = spec.policy.learn;
-    let loaded = load_policy(&places, spec.policy)?;
+    let loaded = load_policy(places, spec.policy)?;
     if learn && loaded.merged.policy.waived.contains(&Clause::Network) {
         return Err(ServiceError::new(
             ErrorCode::BadRequest,
@@ -129,7 +135,7 @@ pub fn prepare(places: Places, spec: RunSpec) -> Result<PreparedRun, ServiceErro
     };
     let host = Host::look(&request)?;
     let plan = Native.plan(&request, &host)?;
-    Ok(PreparedRun { places, request, plan, notes: loaded.notes })
+    Ok((request, plan, loaded.notes))
 }
 
 /// Run a command in a fresh sandbox.

@@ -7,5 +7,6 @@ pub(crate) mod man;
 pub(crate) mod policy;
 pub(crate) mod run;
 pub(crate) mod secret;
+pub(crate) mod session;
 pub(crate) mod skill;
 pub(crate) mod trust;

@@ -96,7 +96,7 @@ fn tell_learned(learned: &LearnedRules) {
 }
 
 /// What was blocked and what to do, with how often and how sure.
-fn sentence(denial: &Denial) -> String {
+pub(crate) fn sentence(denial: &Denial) -> String {
     let mut text = denial.remedy.clone();
     if denial.count > 1 {
         text.push_str(&format!(" ({} times)", denial.count));

@@ -119,9 +119,14 @@ impl Cgroup {
             }
         }
         if let Some(processes) = limits.processes {
-            self.write(Controller::Pids, "pids.max", &processes.to_string())?;
+            self.set_processes(processes)?;
         }
         Ok(())
+    }
+
+    /// How many processes there may be from now on; more that are there already stay.
+    pub fn set_processes(&self, processes: u32) -> Result<(), CgroupError> {
+        self.write(Controller::Pids, "pids.max", &processes.to_string())
     }
 
     /// For clone3's CLONE_INTO_CGROUP.
@@ -166,6 +171,12 @@ impl Cgroup {
     /// How often a fork was refused.
     pub fn refused_forks(&self) -> u64 {
         self.field(Controller::Pids, "pids.events", "max").unwrap_or(0)
+    }
+
+    /// What is used now.
+    pub fn memory(&self) -> Option<u64> {
+        let file = if self.v2 { "memory.current" } else { "memory.usage_in_bytes" };
+        self.read(Controller::Memory, file)?.trim().parse().ok()
     }
 
     pub fn peak_memory(&self) -> Option<u64> {

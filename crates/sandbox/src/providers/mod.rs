@@ -2,7 +2,10 @@
 
 mod native;
 
-pub(crate) use native::{Failure, Steps};
+pub(crate) use native::{
+    Call, DISK_FULL, Failure, Held, Relay, Steps, TMP_FULL, Warden, failed_inside, launch, limit_denial,
+    strange,
+};
 
 use crate::host::Host;
 use crate::outcome::Outcome;

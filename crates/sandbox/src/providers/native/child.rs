@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use ringfence_guard::{Command, FromGuard, OomScore, Stdio, serve};
+use ringfence_guard::{Command, FromGuard, OomScore, SessionGuard, Stdio, serve, serve_session};
 use ringfence_linux::seccomp::{Listen, Program, install};
 use ringfence_linux::{
     Helper, LandlockAccess, LandlockRule, LandlockRuleset, LandlockTarget, MAX_FDS, MountFlags, NewNetwork,
@@ -25,9 +25,12 @@ use crate::protect::Pins;
 use crate::request::{Request, Stream};
 
 /// Bits for places of limited size that are full: the disk limit's layer, and the temporary files'.
-pub(super) const DISK_FULL: u8 = 1;
-pub(super) const TMP_FULL: u8 = 2;
+pub(crate) const DISK_FULL: u8 = 1;
+pub(crate) const TMP_FULL: u8 = 2;
 const PRIVATE: &[(&str, u8)] = &[("/var/tmp", DISK_FULL), ("/tmp", TMP_FULL), ("/dev/shm", TMP_FULL)];
+
+/// Processes that a session's guard may have beyond its commands' limit, so that it can start another beside a fork bomb.
+const GUARD_RESERVE: u64 = 8;
 
 /// What the owner prepared before the fork.
 pub(super) struct Inheritance<'a> {
@@ -40,8 +43,13 @@ pub(super) struct Inheritance<'a> {
 
 /// Build the walls, close them, then be guard. Never returns.
 pub(super) fn live(control: OwnedFd, inheritance: Inheritance<'_>) -> ! {
+    let plan = inheritance.plan;
     match close_walls(&control, inheritance) {
-        Ok((command, score)) => serve(control.as_fd(), command, &score, PRIVATE),
+        Ok((Some(command), score)) => serve(control.as_fd(), command, &score, PRIVATE),
+        Ok((None, score)) => {
+            let processes = plan.limits.processes.map(|processes| own_processes(plan, processes));
+            serve_session(control, &SessionGuard { score, private: PRIVATE, processes })
+        }
         Err(Failure { step, subject, errno }) => {
             let message = FromGuard::Failed { step: step.into(), subject, errno };
             let _ = send_with_fds(control.as_fd(), &message.encode(), &[]);
@@ -50,7 +58,11 @@ pub(super) fn live(control: OwnedFd, inheritance: Inheritance<'_>) -> ! {
     }
 }
 
-fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<(Command, OomScore), Failure> {
+/// The walls are closed when this returns. With the command, or none for a session.
+fn close_walls(
+    control: &OwnedFd,
+    inheritance: Inheritance<'_>,
+) -> Result<(Option<Command>, OomScore), Failure> {
     let Inheritance { request, plan, pins, mut stdio, filter } = inheritance;
     let steps = Steps::for_side("child");
     scrub_environment();
@@ -97,7 +109,7 @@ fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<(Comma
     steps.run("end the helper thread", "", || helper.finish())?;
     steps.run("make a cgroup namespace", "", unshare_cgroup)?;
     identity::rename(&plan.ids, &steps)?;
-    set_limits(plan, &steps)?;
+    set_limits(request, plan, &steps)?;
     steps.run("drop capabilities", "", drop_all_capabilities)?;
     if let Some(landlock) = landlock {
         steps.run("enforce Landlock", "", || landlock.enforce())?;
@@ -119,7 +131,10 @@ fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<(Comma
     fds.extend(own_stdin.as_ref().filter(|_| request.stream != Stream::Terminal).map(AsFd::as_fd));
     steps.run("report", "", || send_with_fds(control.as_fd(), &FromGuard::Ready.encode(), &fds))?;
     drop((listener, master, own_stdin));
-    Ok((command(request, plan, stdio, &steps)?, score))
+    match request.stream {
+        Stream::Session => Ok((None, score)),
+        _ => Ok((Some(command(request, plan, stdio, &steps)?), score)),
+    }
 }
 
 /// Send out what belongs to the network namespace but is used from outside.
@@ -188,16 +203,23 @@ fn enter_cgroup(control: &OwnedFd, steps: &Steps) -> Result<(), Failure> {
     Ok(())
 }
 
-fn set_limits(plan: &Plan, steps: &Steps) -> Result<(), Failure> {
+/// What RLIMIT_NPROC is for commands: guard is one of them. Where a cgroup counts too it should be the one to refuse,
+/// since it says so.
+fn own_processes(plan: &Plan, processes: u32) -> u64 {
+    let slack = if plan.limits.cgroup.processes.is_some() { 8 } else { 1 };
+    u64::from(processes) + slack
+}
+
+fn set_limits(request: &Request, plan: &Plan, steps: &Steps) -> Result<(), Failure> {
     // A core of at most one byte is none, and also keeps the kernel from piping it to a program on the host.
     steps.run("switch core dumps off", "", || set_limit(Resource::Core, 1))?;
     if let Some(open_files) = plan.limits.open_files {
         steps.run("limit open files", "", || set_limit(Resource::Nofile, open_files.into()))?;
     }
     if let Some(processes) = plan.limits.processes {
-        // guard is one of them. Where a cgroup counts too it should be the one to refuse, since it says so.
-        let slack = if plan.limits.cgroup.processes.is_some() { 8 } else { 1 };
-        steps.run("limit processes", "", || set_limit(Resource::Nproc, u64::from(processes) + slack))?;
+        let reserve = if request.stream == Stream::Session { GUARD_RESERVE } else { 0 };
+        let own = own_processes(plan, processes) + reserve;
+        steps.run("limit processes", "", || set_limit(Resource::Nproc, own))?;
     }
     Ok(())
 }
@@ -286,5 +308,6 @@ fn command(request: &Request, plan: &Plan, stdio: Stdio, steps: &Steps) -> Resul
     }
     environment.push(c_string(&[b"PWD=", plan.directory.as_os_str().as_bytes()].concat())?);
     steps.run("start the command", "", || Ok(()))?;
-    Ok(Command { argv, environment, path, directory: plan.directory.clone(), stdio })
+    let directory = plan.directory.clone();
+    Ok(Command { argv, environment, path, directory, stdio, processes: None })
 }

@@ -345,6 +345,14 @@ impl Egress {
         Ok(())
     }
 
+    /// What was heard of so far.
+    pub(super) fn record(&self) -> NetworkRecord {
+        NetworkRecord {
+            connections: self.totals.values().cloned().collect(),
+            tried: self.tried.iter().cloned().collect(),
+        }
+    }
+
     /// Tell it to end, take in its last words, and see that it is gone.
     pub(super) fn finish(mut self, denials: &mut Denials) -> NetworkRecord {
         let _ = shutdown(&self.channel, Shutdown::Write);
@@ -362,10 +370,7 @@ impl Egress {
             };
             denials.add(Denial { count: datagrams, ..Denial::new(DenialKind::Network, &blocked) });
         }
-        NetworkRecord {
-            connections: std::mem::take(&mut self.totals).into_values().collect(),
-            tried: std::mem::take(&mut self.tried).into_iter().collect(),
-        }
+        self.record()
     }
 }
 

@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use ringfence_guard::FromGuard;
+use ringfence_linux::seccomp::Rules;
 use ringfence_linux::{
     Cgroup, CgroupError, Exited, Fork, Hierarchy, Namespaces, SignalFd, control_pair, exit_now, fork_into,
     is_hung_up, recv_with_fds, send_with_fds, unblock_all, wait_for,
@@ -16,12 +17,13 @@ use super::faults::Steps;
 use super::identity::{map_from_outside, map_trees};
 use super::setup::Failure;
 use super::supervise::{Watched, supervise};
+use super::warden::Warden;
 use super::{stdio, syscalls};
 use crate::infer::infer;
 use crate::network::trust_mounts;
 use crate::outcome::{Captured, End, Outcome, Usage};
 use crate::plan::Plan;
-use crate::protect::{Protection, sweep_placeholders};
+use crate::protect::{GitDirectory, Protection, sweep_placeholders};
 use crate::refusal::{Refusal, fix_for};
 use crate::request::{Request, Stream};
 
@@ -55,19 +57,19 @@ fn cgroup_refusal(error: &CgroupError) -> Refusal {
 
 /// The first process of a sandbox; gone, and everything in its pid namespace with it, when this is dropped.
 #[derive(Debug)]
-pub(super) struct Root {
-    pub(super) pid: i32,
-    pub(super) pidfd: OwnedFd,
+pub(crate) struct Root {
+    pub(crate) pid: i32,
+    pidfd: OwnedFd,
     waited: bool,
 }
 
 impl Root {
-    pub(super) fn kill(&self) {
+    pub(crate) fn kill(&self) {
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
     }
 
     /// How it ended, its CPU time in microseconds and its largest resident size.
-    fn wait(&mut self) -> Option<(Exited, u64, u64)> {
+    pub(crate) fn wait(&mut self) -> Option<(Exited, u64, u64)> {
         self.waited = true;
         wait_for(self.pid).ok().flatten()
     }
@@ -98,9 +100,44 @@ pub(crate) fn run(request: &Request, plan: Plan) -> Result<Outcome, Refusal> {
     })
 }
 
-fn run_protected(request: &Request, mut plan: Plan, protection: &Protection) -> Result<Outcome, Refusal> {
+/// A sandbox that is being built, with all that its owner holds of it.
+pub(crate) struct Launched {
+    pub(crate) root: Root,
+    /// After `root`, so that it is dropped after it: a group with processes can't be removed.
+    pub(crate) cgroup: Option<Cgroup>,
+    pub(crate) control: OwnedFd,
+    pub(crate) signals: SignalFd,
+    rules: Rules,
+    git: Vec<GitDirectory>,
+    egress: Option<Egress>,
+}
+
+impl Launched {
+    /// Who serves it from now on.
+    pub(crate) fn warden<'a>(&'a mut self, plan: &'a Plan, trace: bool) -> (Warden<'a>, Held<'a>) {
+        let Self { root, cgroup, control, signals, rules, git, egress } = self;
+        let control: BorrowedFd<'a> = OwnedFd::as_fd(control);
+        let warden = Warden::new(plan, rules, git, trace, (root.pid, control), egress.take());
+        (warden, Held { root, cgroup, control, signals })
+    }
+}
+
+/// The rest of what is held.
+pub(crate) struct Held<'a> {
+    pub(crate) root: &'a mut Root,
+    pub(crate) cgroup: &'a mut Option<Cgroup>,
+    pub(crate) control: BorrowedFd<'a>,
+    pub(crate) signals: &'a SignalFd,
+}
+
+/// Fork the sandbox's first process and hand it what only its owner can give.
+pub(crate) fn launch(
+    request: &Request,
+    plan: &mut Plan,
+    protection: &Protection,
+    files: [OwnedFd; 3],
+) -> Result<Launched, Refusal> {
     let steps = Steps::for_side("parent");
-    let started = Instant::now();
     // Before guard, which is a copy of this process as it is then, and before anything that egress should not have.
     let egress = match &plan.egress {
         Some(planned) => {
@@ -111,17 +148,17 @@ fn run_protected(request: &Request, mut plan: Plan, protection: &Protection) -> 
         }
         None => None,
     };
+    let plan = &*plan;
     let hierarchy = plan.cgroups.clone();
     let git = protection.git_directories();
-    let rules = syscalls::rules(&request.policy.policy, &plan, &git, request.trace);
+    let rules = syscalls::rules(&request.policy.policy, plan, &git, request.trace);
     let filter = if plan.seccomp { Some(syscalls::filter(&rules)?) } else { None };
-    let (files, pipes) = stdio::prepare(request.stream)?;
     let (control, far_control) = steps.run("make a control channel", "", control_pair)?;
     let signals = steps.run("watch signals", "", || SignalFd::new(FORWARDED))?;
     let needs_cgroup = plan.limits.cgroup != Default::default();
     // v2 enters at the fork; v1 is made beside it, while the child builds its root.
     let early = if needs_cgroup && matches!(hierarchy, Hierarchy::V2 { .. }) {
-        Some(make_cgroup(&hierarchy, &plan, &steps)?)
+        Some(make_cgroup(&hierarchy, plan, &steps)?)
     } else {
         None
     };
@@ -136,32 +173,32 @@ fn run_protected(request: &Request, mut plan: Plan, protection: &Protection) -> 
             exit_now(1);
         }
         let pins = protection.pins();
-        live(far_control, Inheritance { request, plan: &plan, pins, stdio: files, filter: filter.as_ref() })
+        live(far_control, Inheritance { request, plan, pins, stdio: files, filter: filter.as_ref() })
     };
-    // Before `root`, so that it is dropped after it: a group with processes can't be removed.
     let mut cgroup = early;
-    let mut root = Root { pid, pidfd, waited: false };
+    let root = Root { pid, pidfd, waited: false };
     drop((far_control, files, entrance));
-    let handed = hand_over(pid, &plan, control.as_fd(), &steps).and_then(|()| {
+    let handed = hand_over(pid, plan, control.as_fd(), &steps).and_then(|()| {
         if needs_cgroup && cgroup.is_none() {
-            cgroup = Some(make_cgroup(&hierarchy, &plan, &steps)?);
+            cgroup = Some(make_cgroup(&hierarchy, plan, &steps)?);
         }
         let_in(cgroup.as_ref(), control.as_fd(), &steps)
     });
+    let launched = Launched { root, cgroup, control, signals, rules, git, egress };
     // A child that has failed says why; that its owner could not reach it then is only what follows.
-    handed.map_err(|refusal| last_words(control.as_fd()).unwrap_or(refusal))?;
-    let watched = Watched {
-        request,
-        plan: &plan,
-        root: &root,
-        control,
-        signals,
-        pipes,
-        rules: &rules,
-        git: &git,
-        egress,
-        started,
-    };
+    match handed {
+        Ok(()) => Ok(launched),
+        Err(refusal) => Err(last_words(launched.control.as_fd()).unwrap_or(refusal)),
+    }
+}
+
+fn run_protected(request: &Request, mut plan: Plan, protection: &Protection) -> Result<Outcome, Refusal> {
+    let started = Instant::now();
+    let (files, pipes) = stdio::prepare(request.stream)?;
+    let mut launched = launch(request, &mut plan, protection, files)?;
+    let (warden, held) = launched.warden(&plan, request.trace);
+    let Held { root, cgroup, control, signals } = held;
+    let watched = Watched { request, plan: &plan, root, control, signals, pipes, warden, started };
     let ended = supervise(watched);
     root.kill();
     // Read beside the kernel, which takes the namespaces down now; `root` is waited for in any case when it is dropped.
@@ -231,7 +268,7 @@ fn last_words(control: BorrowedFd<'_>) -> Option<Refusal> {
 }
 
 /// A step of the set-up that failed in the child.
-pub(super) fn failed_inside(step: String, subject: String, errno: i32) -> Refusal {
+pub(crate) fn failed_inside(step: String, subject: String, errno: i32) -> Refusal {
     let why = std::io::Error::from_raw_os_error(errno).to_string();
     let fix = fix_for(&step, errno);
     Refusal::Failed { step, subject, why, fix }

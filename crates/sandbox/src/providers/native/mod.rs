@@ -12,7 +12,12 @@ mod stdio;
 mod supervise;
 mod syscalls;
 mod trace;
+mod warden;
 
+pub(crate) use child::{DISK_FULL, TMP_FULL};
 pub(crate) use faults::Steps;
-pub(crate) use launch::run;
+pub(crate) use launch::{Held, failed_inside, launch, run};
+pub(crate) use relay::Relay;
 pub(crate) use setup::Failure;
+pub(crate) use supervise::{limit_denial, strange};
+pub(crate) use warden::{Call, Warden};

@@ -16,14 +16,14 @@ const END_OF_INPUT: &[u8] = b"\x04";
 
 /// Carries bytes both ways; the caller's terminal is raw meanwhile, and as it was afterwards.
 #[derive(Debug)]
-pub(super) struct Relay {
+pub(crate) struct Relay {
     master: OwnedFd,
     before: Option<Termios>,
     keyboard_open: bool,
 }
 
 impl Relay {
-    pub(super) fn start(master: OwnedFd) -> Self {
+    pub(crate) fn start(master: OwnedFd) -> Self {
         let terminal = rustix::stdio::stdin();
         let before = if isatty(terminal) { tcgetattr(terminal).ok() } else { None };
         if let Some(before) = &before {
@@ -39,7 +39,7 @@ impl Relay {
 
     /// What to wait for next: output of the sandbox, or, while the caller's own output takes no more, room there. The loop
     /// that carries must never wait in a write: the deadline is its too.
-    pub(super) fn output(&self) -> PollFd<'_> {
+    pub(crate) fn output(&self) -> PollFd<'_> {
         if takes_output(Duration::ZERO) {
             PollFd::from_borrowed_fd(self.master.as_fd(), PollFlags::IN)
         } else {
@@ -48,21 +48,21 @@ impl Relay {
     }
 
     /// The caller's stdin, while there is more of it and the sandbox's terminal takes it.
-    pub(super) fn keyboard(&self) -> Option<BorrowedFd<'static>> {
+    pub(crate) fn keyboard(&self) -> Option<BorrowedFd<'static>> {
         let mut polled = [PollFd::from_borrowed_fd(self.master.as_fd(), PollFlags::OUT)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let takes = poll(&mut polled, Some(&now)).is_ok_and(|ready| ready > 0);
         (self.keyboard_open && takes).then(rustix::stdio::stdin)
     }
 
-    pub(super) fn resize(&self) {
+    pub(crate) fn resize(&self) {
         if isatty(rustix::stdio::stdin()) {
             let _ = tcsetwinsize(&self.master, window_size(rustix::stdio::stdin()));
         }
     }
 
     /// Move what is ready, one buffer each way.
-    pub(super) fn carry(&mut self) {
+    pub(crate) fn carry(&mut self) {
         self.show();
         let Some(keyboard) = self.keyboard() else { return };
         let mut polled = [PollFd::from_borrowed_fd(keyboard, PollFlags::IN)];
@@ -102,7 +102,7 @@ impl Relay {
     }
 
     /// Show what is left and give the terminal back.
-    pub(super) fn finish(self) {
+    pub(crate) fn finish(self) {
         while takes_output(LAST_WAIT) && self.show() {}
     }
 }

@@ -1,10 +1,9 @@
 //! The owner's one loop, from the set-up to the end: guard's messages, closed calls, signals, output, the deadline.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use ringfence_guard::{FromGuard, ToGuard};
-use ringfence_linux::seccomp::{Listener, Rules};
 use ringfence_linux::{
     Cgroup, CgroupLimits, SignalFd, recv_with_fds, send_with_fds, stop_self, sweep_cgroups,
 };
@@ -14,18 +13,16 @@ use rustix::fs::{SeekFrom, seek};
 use rustix::termios::isatty;
 
 use super::child::{DISK_FULL, TMP_FULL};
-use super::connect::Connects;
-use super::egress::Egress;
 use super::launch::{Root, failed_inside};
 use super::relay::Relay;
 use super::stdio::Pipes;
-use super::syscalls;
+use super::warden::{Call, Warden};
 use crate::denial::{Denial, DenialKind, Denials};
 use crate::infer::infer_limits;
 use crate::network_record::NetworkRecord;
 use crate::outcome::End;
 use crate::plan::Plan;
-use crate::protect::{GitDirectory, sweep_placeholders};
+use crate::protect::sweep_placeholders;
 use crate::refusal::Refusal;
 use crate::request::{Request, Stream};
 
@@ -45,12 +42,10 @@ pub(super) struct Watched<'a> {
     pub(super) request: &'a Request,
     pub(super) plan: &'a Plan,
     pub(super) root: &'a Root,
-    pub(super) control: OwnedFd,
-    pub(super) signals: SignalFd,
+    pub(super) control: BorrowedFd<'a>,
+    pub(super) signals: &'a SignalFd,
     pub(super) pipes: Option<Pipes>,
-    pub(super) rules: &'a Rules,
-    pub(super) git: &'a [GitDirectory],
-    pub(super) egress: Option<Egress>,
+    pub(super) warden: Warden<'a>,
     pub(super) started: Instant,
 }
 
@@ -65,33 +60,39 @@ pub(super) struct Ended {
     pub(super) network: Option<NetworkRecord>,
 }
 
-impl Ended {
-    fn limit(&self, request: &Request, plan: &Plan, clause: Clause) -> Denial {
-        let value = plan.receipt.clauses.iter().find(|line| line.clause == clause);
-        let value = value.map_or(String::new(), |line| line.value.clone());
-        let mut denial = Denial::new(DenialKind::Limit, &Blocked::Limit { clause, value });
-        if matches!(request.policy.origins.of(clause.as_str()), Origin::Flag(_)) {
-            // Given on the command line, it is raised there: a file would then hold for every run.
-            denial.setting = None;
-        }
-        if clause == Clause::LimitDisk && plan.workspace.is_some() {
-            // A larger one is refused beside a workspace of the user's own, which it could not hold for.
-            let name = clause.as_str();
-            denial.flag = Some(format!("--waive {name}"));
-            denial.setting = Some((String::new(), "waive".into(), format!("[\"{name}\"]")));
-            denial.remedy = format!(
-                "HOME and the other private layers are full, lift their limit with `--waive {name}`, or write to the \
-                 workspace"
-            );
-        }
-        denial
-    }
+/// What guard never says to this owner.
+pub(crate) fn strange() -> Refusal {
+    Refusal::bad("guard sent something strange", "report this as a bug")
+}
 
+/// A limit that was reached.
+pub(crate) fn limit_denial(request: &Request, plan: &Plan, clause: Clause) -> Denial {
+    let value = plan.receipt.clauses.iter().find(|line| line.clause == clause);
+    let value = value.map_or(String::new(), |line| line.value.clone());
+    let mut denial = Denial::new(DenialKind::Limit, &Blocked::Limit { clause, value });
+    if matches!(request.policy.origins.of(clause.as_str()), Origin::Flag(_)) {
+        // Given on the command line, it is raised there: a file would then hold for every run.
+        denial.setting = None;
+    }
+    if clause == Clause::LimitDisk && plan.workspace.is_some() {
+        // A larger one is refused beside a workspace of the user's own, which it could not hold for.
+        let name = clause.as_str();
+        denial.flag = Some(format!("--waive {name}"));
+        denial.setting = Some((String::new(), "waive".into(), format!("[\"{name}\"]")));
+        denial.remedy = format!(
+            "HOME and the other private layers are full, lift their limit with `--waive {name}`, or write to the \
+             workspace"
+        );
+    }
+    denial
+}
+
+impl Ended {
     /// What the output tells of limits that nobody counted.
     pub(super) fn infer_limits(&mut self, request: &Request, plan: &Plan) {
         for clause in infer_limits(&self.stderr) {
             if !self.denials.has_limit(clause) {
-                let denial = self.limit(request, plan, clause).inferred();
+                let denial = limit_denial(request, plan, clause).inferred();
                 self.denials.add(denial);
             }
         }
@@ -103,7 +104,7 @@ impl Ended {
             [(cgroup.oom_kills(), Clause::LimitMemory), (cgroup.refused_forks(), Clause::LimitProcesses)]
         {
             if count > 0 {
-                let denial = Denial { count, ..self.limit(request, plan, clause) };
+                let denial = Denial { count, ..limit_denial(request, plan, clause) };
                 self.denials.add(denial);
             }
         }
@@ -113,8 +114,7 @@ impl Ended {
 enum Source {
     Control,
     Signals,
-    Listener,
-    Egress,
+    Warden(Call),
     Stdout,
     Stderr,
     Terminal,
@@ -125,8 +125,6 @@ enum Source {
 struct Loop<'a> {
     watched: Watched<'a>,
     seen: Ended,
-    listener: Option<Listener>,
-    connects: Connects<'a>,
     relay: Option<Relay>,
     /// The file that the command reads, where it is not the caller's own descriptor.
     stdin: Option<OwnedFd>,
@@ -140,10 +138,8 @@ pub(super) fn supervise(watched: Watched<'_>) -> Result<Ended, Refusal> {
     let deadline = watched.plan.limits.wall_time.map(|limit| watched.started + limit);
     let watch_terminal = watched.request.stream == Stream::Inherit && isatty(rustix::stdio::stdin());
     let mut watch = Loop {
-        connects: Connects::new(watched.plan, watched.root.pid),
         watched,
         seen: Ended::default(),
-        listener: None,
         relay: None,
         stdin: None,
         deadline,
@@ -165,8 +161,7 @@ impl Loop<'_> {
             match source {
                 Source::Control => self.hear_guard()?,
                 Source::Signals => self.take_signals(),
-                Source::Listener => self.answer_call()?,
-                Source::Egress => self.hear_egress()?,
+                Source::Warden(call) => self.watched.warden.take(call, &mut self.seen.denials)?,
                 Source::Stdout | Source::Stderr => {
                     self.read_output();
                 }
@@ -181,9 +176,7 @@ impl Loop<'_> {
                 }
             }
         }
-        if let Some(listener) = &self.listener {
-            self.connects.look(listener, self.watched.egress.as_mut(), &mut self.seen.denials);
-        }
+        self.watched.warden.look(&mut self.seen.denials);
         self.check_time();
         Ok(())
     }
@@ -192,17 +185,12 @@ impl Loop<'_> {
         let mut sources = vec![Source::Control, Source::Signals];
         let input = PollFlags::IN;
         let mut polled = vec![
-            PollFd::from_borrowed_fd(self.watched.control.as_fd(), input),
+            PollFd::from_borrowed_fd(self.watched.control, input),
             PollFd::from_borrowed_fd(self.watched.signals.as_fd(), input),
         ];
-        if let Some(listener) = &self.listener {
-            sources.push(Source::Listener);
-            polled.push(PollFd::from_borrowed_fd(listener.as_fd(), input));
-        }
-        if let Some(egress) = self.watched.egress.as_ref().filter(|egress| !egress.is_gone()) {
-            sources.push(Source::Egress);
-            polled.push(PollFd::from_borrowed_fd(egress.as_fd(), input));
-        }
+        let mut calls = Vec::new();
+        self.watched.warden.polled(&mut calls, &mut polled);
+        sources.extend(calls.into_iter().map(Source::Warden));
         if let Some(pipes) = &self.watched.pipes {
             sources.extend([Source::Stdout, Source::Stderr]);
             polled.push(PollFd::from_borrowed_fd(pipes.stdout.as_fd(), input));
@@ -222,7 +210,7 @@ impl Loop<'_> {
             polled.push(PollFd::from_borrowed_fd(terminal, PollFlags::empty()));
         }
         // Behind all that have a name: they are looked at after every turn.
-        polled.extend(self.connects.polled());
+        polled.extend(self.watched.warden.waiting());
         match poll(&mut polled, self.patience().as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(Refusal::step("wait for the sandbox", "", &error.into())),
@@ -234,7 +222,7 @@ impl Loop<'_> {
     fn patience(&self) -> Option<Timespec> {
         let next = [self.deadline, self.asked.map(|(at, _)| at)].into_iter().flatten().min();
         let left = next.map(|next| next.saturating_duration_since(Instant::now()));
-        let left = [left, self.connects.patience()].into_iter().flatten().min()?;
+        let left = [left, self.watched.warden.patience()].into_iter().flatten().min()?;
         Some(Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) })
     }
 
@@ -246,7 +234,7 @@ impl Loop<'_> {
         if self.deadline.is_some_and(|deadline| now >= deadline) {
             self.watched.root.kill();
             self.seen.end = Some(End::TimedOut);
-            let denial = self.seen.limit(self.watched.request, self.watched.plan, Clause::LimitWallTime);
+            let denial = limit_denial(self.watched.request, self.watched.plan, Clause::LimitWallTime);
             self.seen.denials.add(denial);
         } else if let Some((at, signal)) = self.asked
             && now >= at
@@ -257,32 +245,21 @@ impl Loop<'_> {
     }
 
     fn hear_guard(&mut self) -> Result<(), Refusal> {
-        let message = recv_with_fds(self.watched.control.as_fd()).unwrap_or_default();
+        let message = recv_with_fds(self.watched.control).unwrap_or_default();
         if message.bytes.is_empty() {
             // guard is gone without a word: killed from outside, or by the kernel for want of memory.
             self.seen.end = Some(End::Exited(ringfence_linux::Exited::Signal(9)));
             return Ok(());
         }
         match FromGuard::decode(&message.bytes) {
-            Some(FromGuard::Network) => {
-                let mut fds = message.fds.into_iter();
-                if let Some(sockets) = fds.next() {
-                    self.connects.know(sockets);
-                }
-                self.give_to_egress(fds.collect());
-                if let Some(egress) = &mut self.watched.egress {
-                    egress.watch_counters(self.watched.root.pid);
-                }
-            }
-            Some(FromGuard::Sockets) => self.give_to_egress(message.fds),
+            Some(FromGuard::Network) => self.watched.warden.know_network(message.fds),
+            Some(FromGuard::Sockets) => self.watched.warden.give_to_egress(message.fds),
             Some(FromGuard::Ready) => {
                 let mut fds = message.fds.into_iter();
-                if self.watched.plan.seccomp {
-                    self.listener = fds.next().map(Listener::new);
-                }
+                self.watched.warden.listen(&mut fds);
                 match self.watched.request.stream {
                     Stream::Terminal => self.relay = fds.next().map(Relay::start),
-                    Stream::Inherit | Stream::Capture => self.stdin = fds.next(),
+                    Stream::Inherit | Stream::Capture | Stream::Session => self.stdin = fds.next(),
                 }
                 self.sweep();
             }
@@ -296,12 +273,14 @@ impl Loop<'_> {
                 self.seen.end = Some(End::Exited(how));
                 for (bit, clause) in [(DISK_FULL, Clause::LimitDisk), (TMP_FULL, Clause::FilesystemTmp)] {
                     if full & bit != 0 {
-                        let denial = self.seen.limit(self.watched.request, self.watched.plan, clause);
+                        let denial = limit_denial(self.watched.request, self.watched.plan, clause);
                         self.seen.denials.add(denial);
                     }
                 }
             }
-            None => return Err(Refusal::bad("guard sent something strange", "report this as a bug")),
+            Some(FromGuard::InSession { .. } | FromGuard::Plug { .. } | FromGuard::Space { .. }) | None => {
+                return Err(strange());
+            }
         }
         Ok(())
     }
@@ -318,38 +297,8 @@ impl Loop<'_> {
         }
     }
 
-    fn give_to_egress(&mut self, sockets: Vec<OwnedFd>) {
-        if let Some(egress) = &mut self.watched.egress {
-            egress.give(sockets);
-        }
-    }
-
-    fn hear_egress(&mut self) -> Result<(), Refusal> {
-        let Some(egress) = &mut self.watched.egress else { return Ok(()) };
-        egress.hear(&mut self.seen.denials)?;
-        if let Some((v4, v6)) = egress.take_wish() {
-            self.tell(ToGuard::Sockets { v4, v6 });
-        }
-        Ok(())
-    }
-
-    fn answer_call(&mut self) -> Result<(), Refusal> {
-        // A name has its address before anybody can connect to it; so is it known here before that is looked at.
-        self.hear_egress()?;
-        let trace = self.watched.request.trace.then_some(self.watched.plan);
-        let Watched { rules, git, egress, .. } = &mut self.watched;
-        let (connects, denials) = (&mut self.connects, &mut self.seen.denials);
-        if let Some(listener) = &self.listener
-            && syscalls::answer(listener, rules, git, trace, connects, egress.as_mut(), denials).is_err()
-        {
-            // Nobody listens any more: from here on closed calls fail by themselves.
-            self.listener = None;
-        }
-        Ok(())
-    }
-
     fn tell(&self, message: ToGuard) {
-        let _ = send_with_fds(self.watched.control.as_fd(), &message.encode(), &[]);
+        let _ = send_with_fds(self.watched.control, &message.encode(), &[]);
     }
 
     /// Ask the command to end; what is left of it after the grace is killed, at a second request at once.
@@ -441,11 +390,9 @@ impl Loop<'_> {
             // What the command has read is read for whoever shares the caller's stdin.
             let _ = seek(rustix::stdio::stdin(), SeekFrom::Start(position));
         }
-        if let Some(egress) = self.watched.egress.take() {
-            self.seen.network = Some(egress.finish(&mut self.seen.denials));
-        }
+        self.seen.network = self.watched.warden.finish(&mut self.seen.denials);
         if self.seen.truncated {
-            let denial = self.seen.limit(self.watched.request, self.watched.plan, Clause::LimitOutput);
+            let denial = limit_denial(self.watched.request, self.watched.plan, Clause::LimitOutput);
             self.seen.denials.add(denial);
         }
     }

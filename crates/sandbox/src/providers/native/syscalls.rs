@@ -75,17 +75,34 @@ pub(super) fn answer(
     denials: &mut Denials,
 ) -> io::Result<()> {
     let Some(call) = listener.recv()? else { return Ok(()) };
+    denials.answer(Some(call.pid));
+    let answered = answer_one(listener, &call, rules, git, trace, connects, egress, denials);
+    denials.answer(None);
+    answered
+}
+
+#[expect(clippy::too_many_arguments, reason = "what the answer to any call may depend on")]
+fn answer_one(
+    listener: &Listener,
+    call: &Notification,
+    rules: &Rules,
+    git: &[GitDirectory],
+    trace: Option<&Plan>,
+    connects: &mut Connects<'_>,
+    egress: Option<&mut Egress>,
+    denials: &mut Denials,
+) -> io::Result<()> {
     let arch = Arch::from_audit(call.arch);
     let name = arch.and_then(|arch| name_of(arch, call.nr));
     if rules.decide(Arch::NATIVE, call.arch, call.nr, &call.args) == Decision::Trace {
         if name == Some(CONNECT) {
-            return connects.carry(listener, &call, egress, denials);
+            return connects.carry(listener, call, egress, denials);
         }
         if let (Some(plan), Some(name)) = (trace, name) {
-            super::trace::note(&call, name, plan, denials);
+            super::trace::note(call, name, plan, denials);
         }
         // Whatever is decided here, the kernel's own answer to the call stays behind the mounts.
-        return match name.and_then(|name| config_replaced(&call, name, git)) {
+        return match name.and_then(|name| config_replaced(call, name, git)) {
             Some(repository) if listener.is_alive(call.id) => match repository.accept_tracking() {
                 Ok(true) => listener.return_value(call.id, 0),
                 _ => {

@@ -1,0 +1,299 @@
+//! `ringfence session` as it is typed.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use ringfence_policy::Span;
+
+use super::PolicyFlags;
+
+/// Sandboxes that stay and take many commands.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A session lives in a process of its own until `rm`, its --ttl or its --idle-timeout ends it: no daemon, and no client has to stay.\n\nExamples:\n  ringfence session create --name work\n  ringfence session exec work -- make test\n  ringfence session exec -d work -- ./server      prints a process id\n  ringfence session logs work 2 --follow\n  ringfence session shell work\n  ringfence session rm work"
+)]
+pub(crate) struct SessionArgs {
+    #[command(subcommand)]
+    pub(crate) verb: SessionVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionVerb {
+    #[command(
+        after_help = "Examples:\n  ringfence session create --name work\n  ringfence session create --profile restrictive --ttl 1h --idle-timeout 10m\n  ringfence session create --allow-host api.example.com --skills"
+    )]
+    Create(Box<SessionCreateArgs>),
+    #[command(
+        after_help = "Exit status: the command's own, as with `ringfence run`.\n\nExamples:\n  ringfence session exec work -- cargo test\n  ringfence session exec --timeout 30s --cwd sub work -- ./slow\n  ringfence session exec -d work -- ./server"
+    )]
+    Exec(SessionExecArgs),
+    /// An interactive shell
+    #[command(after_help = "Example:\n  ringfence session shell work")]
+    Shell(SessionNameArgs),
+    /// The sessions that there are
+    #[command(after_help = "Examples:\n  ringfence session ls\n  ringfence session ls --all --json")]
+    Ls(SessionLsArgs),
+    /// The processes of a session
+    #[command(after_help = "Example:\n  ringfence session ps work")]
+    Ps(SessionNameArgs),
+    #[command(
+        after_help = "Examples:\n  ringfence session logs work 2\n  ringfence session logs work 2 --follow --from 4096"
+    )]
+    Logs(SessionLogsArgs),
+    #[command(
+        after_help = "Examples:\n  ringfence session signal work 2 TERM\n  ringfence session signal --tree work 2 KILL"
+    )]
+    Signal(SessionSignalArgs),
+    #[command(after_help = "Example:\n  ringfence session attach work 2")]
+    Attach(SessionAttachArgs),
+    #[command(
+        after_help = "Examples:\n  echo hello | ringfence session stdin work 2\n  ringfence session stdin --close work 2 < file"
+    )]
+    Stdin(SessionStdinArgs),
+    /// Wait for a process to end; with its exit status
+    #[command(after_help = "Example:\n  ringfence session wait work 2")]
+    Wait(SessionProcessArgs),
+    /// Stop every process, until `resume`
+    #[command(after_help = "Example:\n  ringfence session pause work")]
+    Pause(SessionNameArgs),
+    /// Let a paused session go on
+    #[command(after_help = "Example:\n  ringfence session resume work")]
+    Resume(SessionNameArgs),
+    /// What a session uses: processor, memory, processes, disk, network
+    #[command(after_help = "Example:\n  ringfence session stats work")]
+    Stats(SessionNameArgs),
+    #[command(after_help = "Example:\n  ringfence session extend work --ttl 2h")]
+    Extend(SessionExtendArgs),
+    /// Policy, receipt, denials and how it is
+    #[command(after_help = "Example:\n  ringfence session inspect work --json")]
+    Inspect(SessionNameArgs),
+    #[command(
+        after_help = "Examples:\n  ringfence session expose work 8000\n  ringfence session expose -d work 8000 --listen 127.0.0.1:9000"
+    )]
+    Expose(SessionExposeArgs),
+    #[command(after_help = "Example:\n  ringfence session unexpose work 8000")]
+    Unexpose(SessionUnexposeArgs),
+    #[command(after_help = "Examples:\n  ringfence session rm work\n  ringfence session rm --all")]
+    Rm(SessionRmArgs),
+}
+
+/// Make a session and print its name.
+#[derive(Debug, Default, Args)]
+pub(crate) struct SessionCreateArgs {
+    #[command(flatten)]
+    pub(crate) policy: PolicyFlags,
+    /// What to call it; else it gets a name of its own
+    #[arg(long, value_name = "NAME", help_heading = "Session")]
+    pub(crate) name: Option<String>,
+    /// End it after this time
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Session")]
+    pub(crate) ttl: Option<Span>,
+    /// End it when nothing has run in it and nobody has asked for it for this time
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Session")]
+    pub(crate) idle_timeout: Option<Span>,
+    /// Commands start in this directory of the sandbox
+    #[arg(long, value_name = "DIR", help_heading = "Session")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// A default limit that this host can't enforce is an error
+    #[arg(long, help_heading = "Session")]
+    pub(crate) strict: bool,
+    /// Report every refused file access
+    #[arg(long, help_heading = "Session")]
+    pub(crate) trace: bool,
+    /// Show the whole skill library at /skills, read-only
+    #[arg(long, help_heading = "Skills")]
+    pub(crate) skills: bool,
+    /// The library's directory, if it is not yours
+    #[arg(long, value_name = "DIR", requires = "skills", help_heading = "Skills")]
+    pub(crate) library: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+}
+
+fn span(text: &str) -> Result<Span, String> {
+    text.parse::<Span>().map_err(|error| error.to_string())
+}
+
+/// Run a command in a session.
+#[derive(Debug, Default, Args)]
+pub(crate) struct SessionExecArgs {
+    /// Start in this directory of the sandbox
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Set a variable
+    #[arg(long, value_name = "K=V")]
+    pub(crate) env: Vec<String>,
+    /// End the command, and all that it started, after this time
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub(crate) timeout: Option<Span>,
+    /// Give the command a terminal of its own
+    #[arg(short = 't', long = "tty")]
+    pub(crate) terminal: bool,
+    /// Let it go on by itself, keep its output, and print its process id
+    #[arg(short = 'd', long)]
+    pub(crate) detach: bool,
+    /// With -d: keep its stdin open for `session stdin` and `session attach`
+    #[arg(short = 'i', long, requires = "detach")]
+    pub(crate) interactive: bool,
+    /// Print one JSON object: exit code, output, usage, denials
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// The command and its arguments
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionNameArgs {
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionLsArgs {
+    /// Those that ended too
+    #[arg(long, short = 'a')]
+    pub(crate) all: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionProcessArgs {
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    #[arg(value_name = "PROCESS")]
+    pub(crate) process: u32,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The output of a detached process, from any point of it
+#[derive(Debug, Args)]
+pub(crate) struct SessionLogsArgs {
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    #[arg(value_name = "PROCESS")]
+    pub(crate) process: u32,
+    /// Go on until the process ends
+    #[arg(long, short = 'f')]
+    pub(crate) follow: bool,
+    /// Leave so many bytes out at the start
+    #[arg(long, value_name = "OFFSET", default_value_t = 0)]
+    pub(crate) from: u64,
+    /// Print JSON, one object a piece, with the offset to go on from
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Send a signal to a process
+#[derive(Debug, Args)]
+pub(crate) struct SessionSignalArgs {
+    /// Kill it and all that it started, wherever that went
+    #[arg(long)]
+    pub(crate) tree: bool,
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    #[arg(value_name = "PROCESS")]
+    pub(crate) process: u32,
+    /// TERM, KILL, INT, HUP … or a number
+    #[arg(value_name = "SIGNAL", default_value = "TERM")]
+    pub(crate) signal: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Follow a detached process, and type to it
+#[derive(Debug, Args)]
+pub(crate) struct SessionAttachArgs {
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    #[arg(value_name = "PROCESS")]
+    pub(crate) process: u32,
+    /// From this offset of its output on; else from now
+    #[arg(long, value_name = "OFFSET")]
+    pub(crate) from: Option<u64>,
+}
+
+/// Write this command's stdin to a process that was started with -d -i
+#[derive(Debug, Args)]
+pub(crate) struct SessionStdinArgs {
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    #[arg(value_name = "PROCESS")]
+    pub(crate) process: u32,
+    /// Close it afterwards
+    #[arg(long)]
+    pub(crate) close: bool,
+}
+
+/// Give a session more time
+#[derive(Debug, Args)]
+pub(crate) struct SessionExtendArgs {
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// End it after this time from now on
+    #[arg(long, value_name = "TIME", value_parser = span, required_unless_present = "idle_timeout")]
+    pub(crate) ttl: Option<Span>,
+    /// End it when it has been idle for this time
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub(crate) idle_timeout: Option<Span>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Forward a port of this machine's loopback to one inside
+#[derive(Debug, Args)]
+pub(crate) struct SessionExposeArgs {
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// The port inside
+    #[arg(value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: u16,
+    /// Where to listen; else the same port of 127.0.0.1. Only loopback
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Go on in the background, until `unexpose` or the session's end
+    #[arg(short = 'd', long)]
+    pub(crate) detach: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Forward a port no longer
+#[derive(Debug, Args)]
+pub(crate) struct SessionUnexposeArgs {
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    #[arg(value_name = "PORT")]
+    pub(crate) port: u16,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// End sessions and take their files away
+#[derive(Debug, Args)]
+pub(crate) struct SessionRmArgs {
+    #[arg(value_name = "NAME", required_unless_present = "all")]
+    pub(crate) names: Vec<String>,
+    /// All of them
+    #[arg(long, conflicts_with = "names")]
+    pub(crate) all: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

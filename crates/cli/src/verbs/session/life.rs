@@ -1,0 +1,176 @@
+//! A session as a whole: `ls`, `pause`, `resume`, `stats`, `extend`, `inspect`, `rm`
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ringfence_policy::{ByteSize, Span};
+use ringfence_sandbox::{EndReason, SessionError, SessionStats};
+use ringfence_service::{Places, SessionRow, list_sessions, remove_session};
+use serde_json::json;
+
+use super::{done, open, refused};
+use crate::args::{SessionExtendArgs, SessionLsArgs, SessionNameArgs, SessionRmArgs};
+use crate::failure::Failure;
+use crate::output;
+use crate::verbs::run::sentence;
+
+pub(super) fn ls(args: &SessionLsArgs) -> Result<i32, Failure> {
+    let rows = list_sessions(&Places::from_env()?, args.all)?;
+    if args.json {
+        output::json(&rows.iter().map(summary).collect::<Vec<_>>());
+        return Ok(0);
+    }
+    let cells = rows.iter().map(|row| {
+        let running = row.status.as_ref().map_or(String::new(), |status| status.running.to_string());
+        let left = row.status.as_ref().and_then(|status| status.ttl_ms).map(whole_seconds);
+        [
+            row.facts.id.clone(),
+            state(row).to_owned(),
+            age(row.facts.created),
+            left.unwrap_or_default(),
+            running,
+            row.facts.profile.clone(),
+            row.facts.workspace.as_ref().map_or("private".into(), |path| path.display().to_string()),
+        ]
+    });
+    output::table(["session", "state", "age", "ttl", "running", "profile", "workspace"], cells);
+    Ok(0)
+}
+
+/// Without what `inspect` is for.
+fn summary(row: &SessionRow) -> serde_json::Value {
+    let facts = &row.facts;
+    json!({
+        "id": facts.id,
+        "state": state(row),
+        "created": facts.created,
+        "profile": facts.profile,
+        "workspace": facts.workspace,
+        "workspace_kind": facts.workspace_kind,
+        "ended": facts.ended,
+        "running": row.status.as_ref().map(|status| status.running),
+        "ttl_ms": row.status.as_ref().and_then(|status| status.ttl_ms),
+        "denials": row.status.as_ref().map(|status| status.denials.len()),
+    })
+}
+
+fn state(row: &SessionRow) -> &'static str {
+    match (&row.status, &row.facts.ended) {
+        (Some(status), _) if status.paused => "paused",
+        (Some(_), _) => "alive",
+        (None, Some(end)) => why(end.why),
+        (None, None) => "ended",
+    }
+}
+
+fn why(reason: EndReason) -> &'static str {
+    match reason {
+        EndReason::Asked => "ended",
+        EndReason::TimeToLive => "ended: time to live",
+        EndReason::Idle => "ended: idle",
+        EndReason::Signal => "ended: keeper was told to",
+        EndReason::GuardGone => "ended: guard was killed",
+        EndReason::KeeperGone => "ended: keeper was killed",
+    }
+}
+
+fn whole_seconds(millis: u64) -> String {
+    Span::from_secs(millis / 1_000).to_string()
+}
+
+fn age(created: u64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_millis() as u64;
+    whole_seconds(now.saturating_sub(created))
+}
+
+pub(super) fn pause(args: &SessionNameArgs) -> Result<i32, Failure> {
+    open(&args.name)?.pause().map_err(refused)?;
+    Ok(done(args.json, json!({ "id": args.name, "paused": true })))
+}
+
+pub(super) fn resume(args: &SessionNameArgs) -> Result<i32, Failure> {
+    open(&args.name)?.resume().map_err(refused)?;
+    Ok(done(args.json, json!({ "id": args.name, "paused": false })))
+}
+
+pub(super) fn extend(args: &SessionExtendArgs) -> Result<i32, Failure> {
+    let time = |span: Option<Span>| span.map(|span| span.duration());
+    open(&args.name)?.extend(time(args.ttl), time(args.idle_timeout)).map_err(refused)?;
+    Ok(done(args.json, json!({ "id": args.name })))
+}
+
+pub(super) fn stats(args: &SessionNameArgs) -> Result<i32, Failure> {
+    let stats = open(&args.name)?.stats().map_err(refused)?;
+    if args.json {
+        output::json(&stats);
+        return Ok(0);
+    }
+    let SessionStats { cpu_ms, memory, max_memory, processes, disk_used, disk_limit, .. } = stats;
+    let size = |bytes: u64| ByteSize(bytes).to_string();
+    let rows = [
+        ["processor time".into(), Span::from_millis(cpu_ms).to_string()],
+        ["memory".into(), size(memory)],
+        ["memory at most".into(), max_memory.map_or(String::new(), size)],
+        ["processes".into(), processes.to_string()],
+        ["disk".into(), format!("{} of {}", size(disk_used), size(disk_limit))],
+        ["connections".into(), stats.connections.to_string()],
+        ["sent".into(), size(stats.sent)],
+        ["received".into(), size(stats.received)],
+    ];
+    output::table(["", "used"], rows);
+    Ok(0)
+}
+
+pub(super) fn inspect(args: &SessionNameArgs) -> Result<i32, Failure> {
+    let sandbox = open(&args.name)?;
+    let facts = sandbox.facts().map_err(refused)?;
+    let status = match sandbox.status() {
+        Ok(status) => Some(status),
+        Err(SessionError::Ended { .. }) => None,
+        Err(error) => return Err(refused(error)),
+    };
+    let row = SessionRow { facts, status };
+    if args.json {
+        output::json(&row);
+        return Ok(0);
+    }
+    let SessionRow { facts, status } = &row;
+    let ports = status.as_ref().map(|status| status.ports.iter().map(u16::to_string).collect::<Vec<_>>());
+    output::table(
+        ["session", &facts.id],
+        [
+            ["state".into(), state(&row).into()],
+            ["age".into(), age(facts.created)],
+            ["profile".into(), facts.profile.clone()],
+            [
+                "workspace".into(),
+                facts.workspace.as_ref().map_or("private".into(), |path| path.display().to_string()),
+            ],
+            ["directory".into(), facts.directory.display().to_string()],
+            ["ports".into(), ports.unwrap_or_default().join(" ")],
+        ],
+    );
+    output::line("");
+    let text = |value: &serde_json::Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
+    let clauses = facts.receipt["clauses"].as_array().into_iter().flatten();
+    let rows = clauses.map(|line| [text(line, "clause"), text(line, "value"), text(line, "mechanism")]);
+    output::table(["clause", "value", "mechanism"], rows);
+    for denial in status.iter().flat_map(|status| &status.denials) {
+        output::denied(&sentence(denial));
+    }
+    for note in facts.ended.iter().flat_map(|end| &end.notes) {
+        output::note(note);
+    }
+    Ok(0)
+}
+
+pub(super) fn rm(args: &SessionRmArgs) -> Result<i32, Failure> {
+    let places = Places::from_env()?;
+    let names = match args.all {
+        true => list_sessions(&places, true)?.into_iter().map(|row| row.facts.id).collect(),
+        false => args.names.clone(),
+    };
+    for name in &names {
+        remove_session(&places, name)?;
+    }
+    Ok(done(args.json, json!({ "removed": names })))
+}

@@ -1,0 +1,58 @@
+//! `ringfence session`: sandboxes that stay.
+
+mod create;
+pub(crate) mod exec;
+mod life;
+mod ports;
+mod processes;
+
+use ringfence_sandbox::Sandbox;
+use ringfence_service::{Places, ServiceError, open_session};
+
+use crate::args::{SessionArgs, SessionVerb};
+use crate::failure::Failure;
+use crate::output;
+
+pub(crate) fn session(args: SessionArgs) -> Result<i32, Failure> {
+    match args.verb {
+        SessionVerb::Create(create) => create::create(*create),
+        SessionVerb::Exec(exec) => exec::exec(exec),
+        SessionVerb::Shell(shell) => exec::shell(&shell),
+        SessionVerb::Ls(ls) => with_json(ls.json, || life::ls(&ls)),
+        SessionVerb::Ps(ps) => with_json(ps.json, || processes::ps(&ps)),
+        SessionVerb::Logs(logs) => with_json(logs.json, || processes::logs(&logs)),
+        SessionVerb::Signal(signal) => with_json(signal.json, || processes::signal(&signal)),
+        SessionVerb::Attach(attach) => processes::attach(&attach),
+        SessionVerb::Stdin(stdin) => processes::stdin(&stdin),
+        SessionVerb::Wait(wait) => with_json(wait.json, || processes::wait(&wait)),
+        SessionVerb::Pause(pause) => with_json(pause.json, || life::pause(&pause)),
+        SessionVerb::Resume(resume) => with_json(resume.json, || life::resume(&resume)),
+        SessionVerb::Stats(stats) => with_json(stats.json, || life::stats(&stats)),
+        SessionVerb::Extend(extend) => with_json(extend.json, || life::extend(&extend)),
+        SessionVerb::Inspect(inspect) => with_json(inspect.json, || life::inspect(&inspect)),
+        SessionVerb::Expose(expose) => with_json(expose.json, || ports::expose(&expose)),
+        SessionVerb::Unexpose(unexpose) => with_json(unexpose.json, || ports::unexpose(&unexpose)),
+        SessionVerb::Rm(rm) => with_json(rm.json, || life::rm(&rm)),
+    }
+}
+
+fn with_json(json: bool, verb: impl FnOnce() -> Result<i32, Failure>) -> Result<i32, Failure> {
+    verb().map_err(|failure| failure.with_json(json))
+}
+
+fn open(name: &str) -> Result<Sandbox, Failure> {
+    Ok(open_session(&Places::from_env()?, name)?)
+}
+
+/// What a session refuses, as every other failure.
+fn refused(error: ringfence_sandbox::SessionError) -> Failure {
+    ServiceError::from(error).into()
+}
+
+/// Said to a program; people see that nothing went wrong.
+fn done(json: bool, object: serde_json::Value) -> i32 {
+    if json {
+        output::json(&object);
+    }
+    0
+}

@@ -1,0 +1,156 @@
+//! Guard of a session: it starts commands as they are asked for, and stays.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use ringfence_linux::{
+    Exited, SignalFd, exit_now, fork_copy, kill_all, kill_group, reap, recv_with_fds, send_with_fds,
+};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+use crate::serve::{OomScore, SIGCHLD, SIGCONT, SIGSTOP, failed, send_sockets};
+use crate::shim::{self, Order};
+use crate::tree::{kill_below, kill_strays};
+use crate::wire::{ExecStage, FromGuard, News, ToGuard};
+
+/// What a session's guard needs to know of its sandbox.
+#[derive(Debug)]
+pub struct SessionGuard<'a> {
+    pub score: OomScore,
+    /// Places of limited size, each with the bit that reports it full.
+    pub private: &'a [(&'a str, u8)],
+    /// How many processes the commands may have: fewer than guard may, so that another command can always be started.
+    pub processes: Option<u64>,
+}
+
+/// Serve until the owner goes; then end, and with it the pid namespace.
+pub fn serve_session(control: OwnedFd, session: &SessionGuard<'_>) -> ! {
+    let message = match Guard::new(control.as_fd(), session) {
+        Ok(mut guard) => guard.serve(),
+        Err(message) => message,
+    };
+    let _ = send_with_fds(control.as_fd(), &message.encode(), &[]);
+    exit_now(1)
+}
+
+struct Guard<'a> {
+    control: BorrowedFd<'a>,
+    session: &'a SessionGuard<'a>,
+    children: SignalFd,
+    /// Shims, and the ids of their commands.
+    shims: BTreeMap<i32, u32>,
+    workers: BTreeSet<i32>,
+}
+
+impl<'a> Guard<'a> {
+    fn new(control: BorrowedFd<'a>, session: &'a SessionGuard<'a>) -> Result<Self, FromGuard> {
+        let children = SignalFd::new(&[SIGCHLD]).map_err(failed("watch children"))?;
+        Ok(Self { control, session, children, shims: BTreeMap::new(), workers: BTreeSet::new() })
+    }
+
+    /// Returns only what can't go on.
+    fn serve(&mut self) -> FromGuard {
+        loop {
+            let mut polled = [
+                PollFd::from_borrowed_fd(self.control, PollFlags::IN),
+                PollFd::from_borrowed_fd(self.children.as_fd(), PollFlags::IN),
+            ];
+            match poll(&mut polled, None) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return failed("wait")(error.into()),
+            }
+            let ordered = !polled[0].revents().is_empty();
+            if let Err(error) = self.reap() {
+                return failed("reap")(error);
+            }
+            if ordered {
+                self.obey();
+            }
+        }
+    }
+
+    fn reap(&mut self) -> std::io::Result<()> {
+        while self.children.next()?.is_some() {}
+        while let Some((pid, how)) = reap()? {
+            self.workers.remove(&pid);
+            if let Some(id) = self.shims.remove(&pid) {
+                if how != Exited::Code(0) {
+                    self.end_strays();
+                }
+                self.tell(id, News::Gone);
+            }
+        }
+        Ok(())
+    }
+
+    /// Kill what is below no shim any more.
+    fn end_strays(&self) {
+        kill_strays(&self.shims.keys().copied().chain(self.workers.iter().copied()).collect());
+    }
+
+    fn tell(&self, id: u32, news: News) {
+        let _ = send_with_fds(self.control, &FromGuard::InSession { id, news }.encode(), &[]);
+    }
+
+    fn obey(&mut self) {
+        let message = recv_with_fds(self.control).unwrap_or_default();
+        if message.bytes.is_empty() {
+            // The owner is gone, and so is the reason for this sandbox.
+            exit_now(1);
+        }
+        // A signal for processes that have just ended finds nobody, which is no error here.
+        let _ = match ToGuard::decode(&message.bytes) {
+            Some(ToGuard::Exec { id, elsewhere, program }) => {
+                let processes = self.session.processes;
+                self.exec(Order { id, elsewhere, program, fds: message.fds, processes });
+                Ok(())
+            }
+            Some(ToGuard::SignalGroup { group, signal }) if group > 1 => kill_group(group, signal),
+            Some(ToGuard::KillTree { id }) => {
+                let shim = self.shims.iter().find_map(|(pid, had)| (*had == id).then_some(*pid));
+                shim.into_iter().for_each(kill_below);
+                Ok(())
+            }
+            Some(ToGuard::StopAll) => kill_all(SIGSTOP),
+            Some(ToGuard::ContinueAll) => kill_all(SIGCONT),
+            Some(ToGuard::Sockets { v4, v6 }) => send_sockets(self.control, v4, v6),
+            Some(ToGuard::Plug { id }) => self.plug(id),
+            Some(ToGuard::Space { id }) => self.space(id),
+            Some(ToGuard::Files | ToGuard::Signal(_) | ToGuard::SignalGroup { .. }) | None => Ok(()),
+        };
+    }
+
+    /// guard keeps none of them.
+    fn plug(&self, id: u32) -> std::io::Result<()> {
+        let make = |family| socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+        let sockets: Vec<OwnedFd> =
+            [AddressFamily::INET, AddressFamily::INET6].into_iter().flat_map(make).collect();
+        let fds: Vec<BorrowedFd<'_>> = sockets.iter().map(AsFd::as_fd).collect();
+        send_with_fds(self.control, &FromGuard::Plug { id }.encode(), &fds)
+    }
+
+    /// Of the first of the private places.
+    fn space(&self, id: u32) -> std::io::Result<()> {
+        let stat = self.session.private.first().and_then(|(path, _)| rustix::fs::statvfs(*path).ok());
+        let (used, all) = stat.map_or((0, 0), |stat| {
+            (stat.f_blocks.saturating_sub(stat.f_bfree) * stat.f_frsize, stat.f_blocks * stat.f_frsize)
+        });
+        send_with_fds(self.control, &FromGuard::Space { id, used, all }.encode(), &[])
+    }
+
+    fn exec(&mut self, order: Order) {
+        let id = order.id;
+        match self.session.score.raised(fork_copy) {
+            Ok(Some(shim)) => {
+                self.shims.insert(shim, id);
+            }
+            Ok(None) => shim::live(self.control, order, self.session.private),
+            Err(error) => {
+                let errno = error.raw_os_error().unwrap_or(0);
+                self.tell(id, News::NotStarted { stage: ExecStage::Program, errno });
+                self.tell(id, News::Gone);
+            }
+        }
+    }
+}

@@ -1,0 +1,413 @@
+//! A session from outside: what programs use. The command line is a thin layer over this.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use super::keeper::{self, SessionSpec};
+use super::link::Link;
+use super::place::{Place, SessionFacts};
+use super::wire::{
+    Answer, Call, Envelope, ExecCall, ProcessInfo, ProcessResult, SessionStats, SessionStatus, StdioKind,
+    VERSION,
+};
+use crate::refusal::Refusal;
+
+/// Whatever is asked of a keeper is answered at once, but for the end of a process and of the session.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Why a session did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    #[error("there is no session `{name}`")]
+    None { name: String },
+    /// It has ended, or its keeper was killed.
+    #[error("session `{name}` has ended")]
+    Ended { name: String },
+    #[error("{why}")]
+    Refused { why: String, fix: String },
+    #[error("cannot {doing}: {source}")]
+    Io { doing: &'static str, source: io::Error },
+}
+
+impl SessionError {
+    pub fn fix(&self) -> &str {
+        match self {
+            Self::None { .. } => "see `ringfence session ls` for those that there are",
+            Self::Ended { .. } => {
+                "`ringfence session inspect` tells why; make another with `ringfence session create`"
+            }
+            Self::Refused { fix, .. } => fix,
+            Self::Io { .. } => "see whether the session still answers: ringfence session ls",
+        }
+    }
+}
+
+fn while_doing(doing: &'static str) -> impl Fn(io::Error) -> SessionError {
+    move |source| SessionError::Io { doing, source }
+}
+
+/// A sandbox that stays. It lives in its keeper: dropping this ends nothing.
+#[derive(Clone, Debug)]
+pub struct Sandbox {
+    place: Place,
+}
+
+/// What to run in a session.
+#[derive(Debug, Default)]
+pub struct Exec {
+    pub argv: Vec<OsString>,
+    /// On top of the session's own.
+    pub environment: Vec<(String, OsString)>,
+    pub directory: Option<PathBuf>,
+    pub timeout: Option<Duration>,
+    pub stdio: ExecStdio,
+}
+
+/// Where a command's stdio goes.
+#[derive(Debug, Default)]
+pub enum ExecStdio {
+    /// New pipes, whose other ends come with the process.
+    #[default]
+    Pipes,
+    /// Three pipes of the caller's.
+    Given([OwnedFd; 3]),
+    Terminal {
+        rows: u16,
+        columns: u16,
+    },
+    /// Kept by the session; the process goes on without this program.
+    Log {
+        stdin: bool,
+        terminal: Option<(u16, u16)>,
+    },
+}
+
+impl Sandbox {
+    /// Make a session. Only a process with one thread can.
+    pub fn create(spec: SessionSpec) -> Result<Self, Refusal> {
+        Ok(Self { place: keeper::create(spec)? })
+    }
+
+    /// One that is there.
+    pub fn open(sessions: &Path, name: &str) -> Result<Self, SessionError> {
+        let none = || SessionError::None { name: name.to_string() };
+        let place = Place::new(sessions, name).map_err(|_| none())?;
+        if place.path().is_dir() { Ok(Self { place }) } else { Err(none()) }
+    }
+
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    pub fn name(&self) -> String {
+        self.place.name()
+    }
+
+    pub fn facts(&self) -> Result<SessionFacts, SessionError> {
+        self.place.facts().map_err(while_doing("read the session's facts"))
+    }
+
+    pub fn is_alive(&self) -> bool {
+        self.place.is_held()
+    }
+
+    pub(crate) fn connect(&self) -> Result<Link, SessionError> {
+        let link = self.place.connect().map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                SessionError::Ended { name: self.name() }
+            }
+            _ => SessionError::Io { doing: "reach the session", source },
+        })?;
+        link.set_patience(Some(PATIENCE)).map_err(while_doing("reach the session"))?;
+        Ok(link)
+    }
+
+    /// One call, one answer.
+    fn call(&self, call: Call) -> Result<(Answer, Vec<OwnedFd>), SessionError> {
+        let link = self.connect()?;
+        send(&link, call, &[])?;
+        receive(&link, &self.name())
+    }
+
+    fn done(&self, call: Call) -> Result<Vec<OwnedFd>, SessionError> {
+        match self.call(call)? {
+            (Answer::Done, fds) => Ok(fds),
+            _ => Err(strange()),
+        }
+    }
+
+    /// Start a command. What has no log ends with the returned process.
+    pub fn exec(&self, exec: Exec) -> Result<Process, SessionError> {
+        let link = self.connect()?;
+        let mut process = self.process(link, 0);
+        let mut theirs = Vec::new();
+        let stdio = match exec.stdio {
+            ExecStdio::Pipes => {
+                let pipe = || {
+                    pipe_with(PipeFlags::CLOEXEC).map_err(|error| while_doing("make a pipe")(error.into()))
+                };
+                let ((their_in, stdin), (stdout, their_out), (stderr, their_err)) =
+                    (pipe()?, pipe()?, pipe()?);
+                process.stdin = Some(stdin.into());
+                process.stdout = Some(stdout.into());
+                process.stderr = Some(stderr.into());
+                theirs.extend([their_in, their_out, their_err]);
+                StdioKind::Pipes
+            }
+            ExecStdio::Given(given) => {
+                theirs.extend(given);
+                StdioKind::Pipes
+            }
+            ExecStdio::Terminal { rows, columns } => StdioKind::Terminal { rows, columns },
+            ExecStdio::Log { stdin, terminal } => StdioKind::Log { stdin, terminal },
+        };
+        let call = ExecCall {
+            argv: exec.argv.into_iter().map(Into::into).collect(),
+            environment: exec.environment.into_iter().map(|(name, value)| (name, value.into())).collect(),
+            directory: exec.directory,
+            timeout_ms: exec.timeout.map(|timeout| timeout.as_millis() as u64),
+            stdio,
+        };
+        let fds: Vec<BorrowedFd<'_>> = theirs.iter().map(AsFd::as_fd).collect();
+        send(&process.link, Call::Exec(call), &fds)?;
+        drop(theirs);
+        match receive(&process.link, &process.name)? {
+            (Answer::Started { process: id, pid }, fds) => {
+                process.id = id;
+                process.pid = pid;
+                process.terminal = fds.into_iter().next().map(Into::into);
+            }
+            (Answer::Ended(result), _) => {
+                process.id = result.process;
+                process.result = Some(result);
+            }
+            _ => return Err(strange()),
+        }
+        process.link.set_patience(None).map_err(while_doing("wait for the command"))?;
+        Ok(process)
+    }
+
+    /// Wait for a process that somebody started, to be heard of through the returned one.
+    pub fn watch(&self, process: u32) -> Result<Process, SessionError> {
+        let link = self.connect()?;
+        link.set_patience(None).map_err(while_doing("wait for the command"))?;
+        send(&link, Call::Wait { process }, &[])?;
+        Ok(self.process(link, process))
+    }
+
+    fn process(&self, link: Link, id: u32) -> Process {
+        Process {
+            link,
+            name: self.name(),
+            place: self.place.clone(),
+            id,
+            pid: 0,
+            stdin: None,
+            stdout: None,
+            stderr: None,
+            terminal: None,
+            result: None,
+        }
+    }
+
+    pub fn processes(&self) -> Result<Vec<ProcessInfo>, SessionError> {
+        match self.call(Call::Processes)? {
+            (Answer::Processes { processes }, _) => Ok(processes),
+            _ => Err(strange()),
+        }
+    }
+
+    pub fn signal(&self, process: u32, signal: i32, tree: bool) -> Result<(), SessionError> {
+        self.done(Call::Signal { process, signal, tree }).map(|_| ())
+    }
+
+    /// What writes to a kept process.
+    pub fn stdin(&self, process: u32) -> Result<File, SessionError> {
+        let fd = self.done(Call::Stdin { process })?.into_iter().next();
+        fd.map(Into::into).ok_or_else(strange)
+    }
+
+    pub fn close_stdin(&self, process: u32) -> Result<(), SessionError> {
+        self.done(Call::CloseStdin { process }).map(|_| ())
+    }
+
+    pub fn status(&self) -> Result<SessionStatus, SessionError> {
+        match self.call(Call::Status)? {
+            (Answer::Status(status), _) => Ok(*status),
+            _ => Err(strange()),
+        }
+    }
+
+    pub fn stats(&self) -> Result<SessionStats, SessionError> {
+        match self.call(Call::Stats)? {
+            (Answer::Stats(stats), _) => Ok(stats),
+            _ => Err(strange()),
+        }
+    }
+
+    pub fn pause(&self) -> Result<(), SessionError> {
+        self.done(Call::Pause).map(|_| ())
+    }
+
+    pub fn resume(&self) -> Result<(), SessionError> {
+        self.done(Call::Resume).map(|_| ())
+    }
+
+    pub fn extend(&self, ttl: Option<Duration>, idle: Option<Duration>) -> Result<(), SessionError> {
+        let millis = |time: Duration| time.as_millis() as u64;
+        self.done(Call::Extend { ttl_ms: ttl.map(millis), idle_ms: idle.map(millis) }).map(|_| ())
+    }
+
+    /// Connect to a port of the sandbox's own loopback.
+    pub fn connect_port(&self, port: u16) -> Result<TcpStream, SessionError> {
+        let addresses: [SocketAddr; 2] =
+            [(Ipv4Addr::LOCALHOST, port).into(), (Ipv6Addr::LOCALHOST, port).into()];
+        let mut last = Errno::CONNREFUSED;
+        for (socket, address) in self.done(Call::Connect)?.into_iter().zip(addresses) {
+            // The socket belongs to the sandbox's network namespace, wherever it is used from.
+            match rustix::net::connect(&socket, &address) {
+                Ok(()) => return Ok(TcpStream::from(socket)),
+                Err(error) => last = error,
+            }
+        }
+        Err(SessionError::Io { doing: "connect to the port inside", source: last.into() })
+    }
+
+    /// Be known as who forwards this port, until the returned link is dropped or the keeper closes it.
+    pub fn expose(&self, port: u16) -> Result<Exposed, SessionError> {
+        let link = self.connect()?;
+        send(&link, Call::Expose { port }, &[])?;
+        match receive(&link, &self.name())? {
+            (Answer::Done, _) => Ok(Exposed(link)),
+            _ => Err(strange()),
+        }
+    }
+
+    pub fn unexpose(&self, port: u16) -> Result<(), SessionError> {
+        self.done(Call::Unexpose { port }).map(|_| ())
+    }
+
+    /// End the sandbox and take its directory away. When this returns nothing of it is left.
+    pub fn destroy(&self) -> Result<(), SessionError> {
+        match self.end() {
+            Ok(()) | Err(SessionError::Ended { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        // The keeper lets go of the lock as its last act.
+        for _ in 0..1_000 {
+            if !self.place.is_held() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.place.remove().map_err(while_doing("remove the session's directory"))
+    }
+
+    /// End the sandbox; its directory stays.
+    pub fn end(&self) -> Result<(), SessionError> {
+        let link = self.connect()?;
+        send(&link, Call::End, &[])?;
+        match receive(&link, &self.name()) {
+            Ok((Answer::Done, _)) | Err(SessionError::Ended { .. }) => Ok(()),
+            Ok(_) => Err(strange()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A registered forwarder.
+#[derive(Debug)]
+pub struct Exposed(Link);
+
+impl AsFd for Exposed {
+    /// Hangs up when the session ends or the port is no longer to be forwarded.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+fn send(link: &Link, call: Call, fds: &[BorrowedFd<'_>]) -> Result<(), SessionError> {
+    link.send(&Envelope { version: VERSION, body: call }, fds).map_err(while_doing("ask the session"))
+}
+
+fn receive(link: &Link, name: &str) -> Result<(Answer, Vec<OwnedFd>), SessionError> {
+    match link.receive() {
+        Ok(Some((Answer::Refused { why, fix }, _))) => Err(SessionError::Refused { why, fix }),
+        Ok(Some(answer)) => Ok(answer),
+        Ok(None) => Err(SessionError::Ended { name: name.to_string() }),
+        Err(error) => Err(while_doing("hear from the session")(error)),
+    }
+}
+
+fn strange() -> SessionError {
+    SessionError::Refused {
+        why: "the session's keeper gave an answer to something else".into(),
+        fix: "report this as a bug".into(),
+    }
+}
+
+/// A command in a session.
+#[derive(Debug)]
+pub struct Process {
+    link: Link,
+    name: String,
+    place: Place,
+    pub id: u32,
+    /// Inside.
+    pub pid: i32,
+    pub stdin: Option<File>,
+    pub stdout: Option<File>,
+    pub stderr: Option<File>,
+    pub terminal: Option<File>,
+    result: Option<ProcessResult>,
+}
+
+impl Process {
+    /// Readable when it has ended.
+    pub fn ending(&self) -> BorrowedFd<'_> {
+        self.link.as_fd()
+    }
+
+    /// How it ended, if that has been told already.
+    pub fn result(&self) -> Option<&ProcessResult> {
+        self.result.as_ref()
+    }
+
+    /// Wait for its end.
+    pub fn wait(&mut self) -> Result<ProcessResult, SessionError> {
+        if let Some(result) = &self.result {
+            return Ok(result.clone());
+        }
+        match receive(&self.link, &self.name)? {
+            (Answer::Ended(result), _) => {
+                self.result = Some(result.clone());
+                Ok(result)
+            }
+            _ => Err(strange()),
+        }
+    }
+
+    /// To its process group.
+    pub fn signal(&self, signal: i32) -> Result<(), SessionError> {
+        Sandbox { place: self.place.clone() }.signal(self.id, signal, false)
+    }
+
+    /// It and all that it started.
+    pub fn kill(&self) -> Result<(), SessionError> {
+        Sandbox { place: self.place.clone() }.signal(self.id, 9, true)
+    }
+
+    pub fn resize(&self, rows: u16, columns: u16) -> io::Result<()> {
+        let Some(terminal) = &self.terminal else { return Err(io::ErrorKind::Unsupported.into()) };
+        Ok(tcsetwinsize(terminal, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 })?)
+    }
+}

@@ -1,0 +1,304 @@
+//! From a plan to a keeper that serves, and from its end to nothing left.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use ringfence_linux::{
+    close_except, exit_now, fork_copy, move_fd, scrub_environment, start_session, sweep_cgroups, wait_for,
+};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::rand::{GetRandomFlags, getrandom};
+use serde::{Deserialize, Serialize};
+
+use super::Keeper;
+use super::clients::Clients;
+use crate::denial::Denials;
+use crate::plan::Plan;
+use crate::protect::{Protection, sweep_placeholders};
+use crate::providers::launch;
+use crate::refusal::Refusal;
+use crate::request::Request;
+use crate::session::place::{EndReason, Place, SessionEnd, SessionFacts, WorkspaceKind};
+use crate::session::wire::Answer;
+
+/// What a session is made of.
+#[derive(Debug)]
+pub struct SessionSpec {
+    pub request: Request,
+    pub plan: Plan,
+    /// The directory of all sessions.
+    pub sessions: PathBuf,
+    pub name: Option<String>,
+    pub ttl: Option<Duration>,
+    pub idle: Option<Duration>,
+    /// The policy as `session inspect` shows it.
+    pub policy: serde_json::Value,
+}
+
+/// What the new keeper says to whoever made it, once.
+#[derive(Serialize, Deserialize)]
+enum Report {
+    Ready,
+    Failed { step: String, subject: String, why: String, fix: String },
+    Bad { what: String, fix: String },
+}
+
+/// Milliseconds since 1970.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}
+
+/// Make a session. It lives on in a process of its own when this returns. Refused in a process with threads.
+pub(in crate::session) fn create(spec: SessionSpec) -> Result<Place, Refusal> {
+    let (place, lock) = claim(&spec)?;
+    let made = start_keeper(spec, &place, lock);
+    if made.is_err() {
+        let _ = place.remove();
+    }
+    made.map(|()| place)
+}
+
+/// A directory of its own, held.
+fn claim(spec: &SessionSpec) -> Result<(Place, File), Refusal> {
+    let name = match &spec.name {
+        Some(name) => name.clone(),
+        None => random_name().map_err(|error| Refusal::step("name the session", "", &error))?,
+    };
+    let place = Place::new(&spec.sessions, &name)?;
+    let problem = |error: &io::Error| {
+        Refusal::step("make the session's directory", place.path().display().to_string(), error)
+    };
+    match place.make() {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let (what, fix) = match place.is_held() {
+                true => (
+                    format!("there is a session `{name}` already"),
+                    "choose another --name, or `ringfence session rm` it",
+                ),
+                false => (
+                    format!("an ended session `{name}` still has its files"),
+                    "look at them with `ringfence session inspect`, then `ringfence session rm` it, or choose another --name",
+                ),
+            };
+            return Err(Refusal::bad(what, fix));
+        }
+        Err(error) => return Err(problem(&error)),
+    }
+    let held = place.hold().and_then(|lock| lock.ok_or_else(|| io::ErrorKind::WouldBlock.into()));
+    match held {
+        Ok(lock) => Ok((place, lock)),
+        Err(error) => {
+            let _ = place.remove();
+            Err(problem(&error))
+        }
+    }
+}
+
+fn random_name() -> io::Result<String> {
+    let mut bytes = [0; 5];
+    getrandom(&mut bytes, GetRandomFlags::empty())?;
+    Ok(format!("s{}", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()))
+}
+
+fn start_keeper(spec: SessionSpec, place: &Place, lock: File) -> Result<(), Refusal> {
+    let failed = |error: &io::Error| Refusal::step("start the session's keeper", "", error);
+    let (report, theirs) =
+        rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|error| failed(&error.into()))?;
+    match fork_copy().map_err(|error| failed(&error))? {
+        // Twice, so that the keeper is nobody's child here, whom nobody would wait for.
+        None => match fork_copy() {
+            Ok(None) => {
+                drop(report);
+                live(spec, place.clone(), lock, theirs)
+            }
+            _ => exit_now(0),
+        },
+        Some(between) => {
+            let _ = wait_for(between);
+        }
+    }
+    drop((theirs, lock));
+    let mut text = String::new();
+    File::from(report).read_to_string(&mut text).map_err(|error| failed(&error))?;
+    match serde_json::from_str(&text) {
+        Ok(Report::Ready) => Ok(()),
+        Ok(Report::Failed { step, subject, why, fix }) => Err(Refusal::Failed { step, subject, why, fix }),
+        Ok(Report::Bad { what, fix }) => Err(Refusal::bad(what, fix)),
+        Err(_) => Err(failed(&io::Error::other("it ended without a word"))),
+    }
+}
+
+/// The keeper's life. Never returns.
+fn live(spec: SessionSpec, place: Place, lock: File, report: OwnedFd) -> ! {
+    let report = match become_keeper(&lock, report) {
+        Ok(report) => report,
+        Err(_) => exit_now(1),
+    };
+    let mut report = Some(File::from(report));
+    if let Err(refusal) = keep(spec, &place, &mut report)
+        && let Some(report) = report
+    {
+        let words = match refusal {
+            Refusal::Failed { step, subject, why, fix } => Report::Failed { step, subject, why, fix },
+            other => Report::Bad { what: other.to_string(), fix: other.fix().to_string() },
+        };
+        let _ = serde_json::to_writer(report, &words);
+    }
+    exit_now(0)
+}
+
+/// Let go of whoever made it: its terminal, directory and descriptors.
+fn become_keeper(lock: &File, report: OwnedFd) -> io::Result<OwnedFd> {
+    start_session()?;
+    rustix::process::chdir("/")?;
+    let report = rustix::io::fcntl_dupfd_cloexec(report, 3)?;
+    let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    for number in 0..3 {
+        move_fd(null.as_fd(), number)?;
+    }
+    close_except(&[lock.as_fd(), report.as_fd()])?;
+    // It was closed above, or is one of the three.
+    std::mem::forget(null);
+    Ok(report)
+}
+
+fn keep(spec: SessionSpec, place: &Place, report: &mut Option<File>) -> Result<(), Refusal> {
+    let SessionSpec { request, mut plan, ttl, idle, policy, .. } = spec;
+    sweep_placeholders(&request.state);
+    let protection = match &plan.workspace {
+        Some(workspace) => Protection::prepare(workspace, &request.state)?,
+        None => Protection::none(),
+    };
+    let kept = keep_protected(&request, &mut plan, &protection, place, (ttl, idle), policy, report);
+    let notes = protection.finish();
+    let (why, mut enders) = kept?;
+    if let Ok(mut facts) = place.facts() {
+        facts.ended = Some(SessionEnd { at: now(), why, notes });
+        let _ = place.write_facts(&facts);
+    }
+    place.close_door();
+    enders.tell();
+    Ok(())
+}
+
+/// Those who wait for the end.
+struct Enders {
+    clients: Clients,
+    waiting: Vec<super::ClientId>,
+}
+
+impl Enders {
+    fn tell(&mut self) {
+        for id in std::mem::take(&mut self.waiting) {
+            self.clients.answer(id, &Answer::Done, &[]);
+        }
+    }
+}
+
+type Times = (Option<Duration>, Option<Duration>);
+
+fn keep_protected(
+    request: &Request,
+    plan: &mut Plan,
+    protection: &Protection,
+    place: &Place,
+    (ttl, idle): Times,
+    policy: serde_json::Value,
+    report: &mut Option<File>,
+) -> Result<(EndReason, Enders), Refusal> {
+    let nulls = || -> io::Result<[OwnedFd; 3]> {
+        let null = || open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
+        Ok([null()?, null()?, null()?])
+    };
+    let nulls = nulls().map_err(|error| Refusal::step("open", "/dev/null", &error))?;
+    let mut launched = launch(request, plan, protection, nulls)?;
+    // Only egress, which is another process by now, needed anything of it.
+    scrub_environment();
+    let plan = &*plan;
+    let (warden, held) = launched.warden(plan, request.trace);
+    let mut keeper = Keeper {
+        denials: Denials::of_session(held.root.pid),
+        request,
+        plan,
+        held,
+        warden,
+        built: false,
+        door: None,
+        clients: Clients::default(),
+        processes: Default::default(),
+        next_process: 1,
+        asked: Default::default(),
+        next_asked: 0,
+        logs: place.clone(),
+        dies_at: None,
+        idle,
+        touched: Instant::now(),
+        paused: None,
+        room_for: None,
+        counted: [0; 2],
+        enders: Vec::new(),
+        end: None,
+    };
+    keeper.build(place, facts(place, plan, request, policy))?;
+    keeper.dies_at = ttl.map(|ttl| Instant::now() + ttl);
+    keeper.touched = Instant::now();
+    tell_ready(report)?;
+    sweep_cgroups(&plan.cgroups);
+    let why = keeper.serve();
+    let Keeper { held, mut warden, mut denials, clients, enders, .. } = keeper;
+    held.root.kill();
+    warden.finish(&mut denials);
+    held.root.wait();
+    if let Some(cgroup) = held.cgroup {
+        let _ = cgroup.remove();
+    }
+    Ok((why?, Enders { clients, waiting: enders }))
+}
+
+/// Whoever asked for the session must know of it: one that nobody knows would stay for ever.
+fn tell_ready(report: &mut Option<File>) -> Result<(), Refusal> {
+    let Some(mut file) = report.take() else { return Ok(()) };
+    let words = serde_json::to_vec(&Report::Ready).unwrap_or_default();
+    file.write_all(&words).map_err(|error| Refusal::step("tell of the session", "", &error))
+}
+
+fn facts(place: &Place, plan: &Plan, request: &Request, policy: serde_json::Value) -> SessionFacts {
+    let kind = match &plan.workspace {
+        Some(_) => WorkspaceKind::Direct,
+        None => WorkspaceKind::Private,
+    };
+    SessionFacts {
+        id: place.name(),
+        created: now(),
+        profile: request.policy.policy.profile.to_string(),
+        workspace: plan.workspace.as_ref().map(|workspace| workspace.source.clone()),
+        workspace_kind: kind,
+        directory: plan.directory.clone(),
+        home: plan.ids.home.clone(),
+        ended: None,
+        policy,
+        receipt: serde_json::to_value(&plan.receipt).unwrap_or_default(),
+    }
+}
+
+impl Keeper<'_> {
+    /// Serve the sandbox while it is built, then open the door.
+    fn build(&mut self, place: &Place, facts: SessionFacts) -> Result<(), Refusal> {
+        while !self.built {
+            self.turn()?;
+            if self.end.is_some() {
+                let error = io::Error::other("guard ended before it was ready");
+                return Err(Refusal::step("build the sandbox", "", &error));
+            }
+        }
+        let at = |path: &Path| path.display().to_string();
+        place.write_facts(&facts).map_err(|error| Refusal::step("write", at(place.path()), &error))?;
+        let door = place.listen().map_err(|error| Refusal::step("listen in", at(place.path()), &error))?;
+        self.door = Some(door);
+        Ok(())
+    }
+}

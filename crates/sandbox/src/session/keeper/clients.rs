@@ -1,0 +1,108 @@
+//! Who talks to a keeper: let in by their user id, answered without ever waiting for them.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{SocketFlags, accept_with};
+
+use crate::session::link::Link;
+use crate::session::wire::{Answer, Call, Envelope, VERSION};
+
+pub(super) type ClientId = u64;
+
+/// More are turned away: each holds a descriptor.
+const MOST: usize = 256;
+
+pub(super) struct Client {
+    link: Link,
+    /// The port that it forwards, if it does.
+    pub(super) forwards: Option<u16>,
+}
+
+#[derive(Default)]
+pub(super) struct Clients {
+    next: ClientId,
+    all: BTreeMap<ClientId, Client>,
+}
+
+/// What came from a client.
+pub(super) enum Heard {
+    Call(Call, Vec<OwnedFd>),
+    /// It can't be understood, which it has been told.
+    Nothing,
+    Gone,
+}
+
+impl Clients {
+    /// Let those in who wait at the door.
+    pub(super) fn accept(&mut self, door: BorrowedFd<'_>) {
+        // It does not wait: the door itself is non-blocking.
+        while let Ok(socket) = accept_with(door, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+            if self.all.len() < MOST && is_own(&socket) {
+                self.next += 1;
+                self.all.insert(self.next, Client { link: Link::new(socket), forwards: None });
+            }
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (ClientId, BorrowedFd<'_>)> {
+        self.all.iter().map(|(id, client)| (*id, client.link.as_fd()))
+    }
+
+    pub(super) fn get(&mut self, id: ClientId) -> Option<&mut Client> {
+        self.all.get_mut(&id)
+    }
+
+    pub(super) fn ports(&self) -> Vec<u16> {
+        self.all.values().filter_map(|client| client.forwards).collect()
+    }
+
+    /// Who forwards this port.
+    pub(super) fn forwarder(&self, port: u16) -> Option<ClientId> {
+        self.all.iter().find_map(|(id, client)| (client.forwards == Some(port)).then_some(*id))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub(super) fn hear(&mut self, id: ClientId) -> Heard {
+        let Some(client) = self.all.get(&id) else { return Heard::Gone };
+        match client.link.receive::<Envelope<Call>>() {
+            Ok(Some((Envelope { version: VERSION, body }, fds))) => Heard::Call(body, fds),
+            Ok(Some((Envelope { version, .. }, _))) => {
+                let why = format!("this session's keeper speaks version {VERSION}, you speak {version}");
+                let fix = "use the ringfence that made the session, or remove it and make another".into();
+                self.answer(id, &Answer::Refused { why, fix }, &[]);
+                Heard::Nothing
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Heard::Nothing,
+            Err(error) if error.kind() == io::ErrorKind::InvalidData || error.raw_os_error().is_none() => {
+                let fix = "see docs/protocol.md".into();
+                self.answer(id, &Answer::Refused { why: format!("not a call: {error}"), fix }, &[]);
+                Heard::Nothing
+            }
+            Ok(None) | Err(_) => Heard::Gone,
+        }
+    }
+
+    /// A client that does not take its answer is gone for us; its socket closes, which it sees.
+    pub(super) fn answer(&mut self, id: ClientId, answer: &Answer, fds: &[BorrowedFd<'_>]) {
+        let sent = self.all.get(&id).map(|client| client.link.send(answer, fds));
+        if matches!(sent, Some(Err(_))) {
+            self.remove(id);
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: ClientId) {
+        self.all.remove(&id);
+    }
+}
+
+/// The keeper's own user, or root.
+fn is_own(socket: &OwnedFd) -> bool {
+    let own = rustix::process::geteuid();
+    socket_peercred(socket).is_ok_and(|peer| peer.uid == own || peer.uid.is_root())
+}

@@ -1,0 +1,279 @@
+//! The keeper: a host process that owns one session. It builds the sandbox, takes calls from clients, keeps the output of
+//! detached processes, and takes everything away at the end.
+//!
+//! Invariant: one thread, no waiting for anybody: a client that does not read, a process that floods its pipe and a guard
+//! that says nothing all leave the others served. When the keeper ends, by whatever means, so does its sandbox.
+
+mod birth;
+mod calls;
+mod clients;
+mod news;
+mod process;
+mod usage;
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use ringfence_guard::ToGuard;
+use ringfence_linux::{recv_with_fds, send_with_fds};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+pub use birth::SessionSpec;
+pub(super) use birth::create;
+use clients::{ClientId, Clients, Heard};
+use process::Process;
+
+use super::log::LogStream;
+use super::place::EndReason;
+use super::wire::Answer;
+use crate::denial::Denials;
+use crate::plan::Plan;
+use crate::providers::{Held, Warden};
+use crate::refusal::Refusal;
+use crate::request::Request;
+
+/// Ended processes are remembered up to this many; the oldest is forgotten first, with its log.
+const REMEMBERED: usize = 1_000;
+
+/// What was asked of guard for a client.
+enum Asked {
+    Plug(ClientId),
+    Space(ClientId),
+}
+
+enum Source {
+    Control,
+    Signals,
+    Warden(crate::providers::Call),
+    Door,
+    Client(ClientId),
+    Output(u32, LogStream),
+}
+
+struct Keeper<'a> {
+    request: &'a Request,
+    plan: &'a Plan,
+    held: Held<'a>,
+    warden: Warden<'a>,
+    /// All of the session; those of one process are with it too.
+    denials: Denials,
+    built: bool,
+    door: Option<OwnedFd>,
+    clients: Clients,
+    processes: BTreeMap<u32, Process>,
+    next_process: u32,
+    asked: BTreeMap<u32, Asked>,
+    next_asked: u32,
+    logs: super::place::Place,
+    dies_at: Option<Instant>,
+    idle: Option<Duration>,
+    /// When anything last happened for a client.
+    touched: Instant,
+    paused: Option<Instant>,
+    /// The command that is being started although there are as many processes as may be.
+    room_for: Option<u32>,
+    /// Kills for want of memory and refused forks that were told of.
+    counted: [u64; 2],
+    /// Who waits for the end.
+    enders: Vec<ClientId>,
+    end: Option<EndReason>,
+}
+
+impl Keeper<'_> {
+    /// Until the end.
+    fn serve(&mut self) -> Result<EndReason, Refusal> {
+        loop {
+            if let Some(end) = self.end {
+                return Ok(end);
+            }
+            self.turn()?;
+        }
+    }
+
+    fn turn(&mut self) -> Result<(), Refusal> {
+        for source in self.wait()? {
+            match source {
+                Source::Control => self.hear_guard()?,
+                Source::Signals => self.take_signals(),
+                Source::Warden(call) => self.warden.take(call, &mut self.denials)?,
+                Source::Door => {
+                    if let Some(door) = &self.door {
+                        self.clients.accept(door.as_fd());
+                    }
+                }
+                Source::Client(id) => self.hear_client(id),
+                Source::Output(id, stream) => {
+                    if let Some(kept) = self.processes.get_mut(&id).and_then(|found| found.kept.as_mut()) {
+                        kept.drain(stream);
+                    }
+                }
+            }
+        }
+        self.warden.look(&mut self.denials);
+        self.blame();
+        self.check_time();
+        Ok(())
+    }
+
+    fn wait(&self) -> Result<Vec<Source>, Refusal> {
+        let input = PollFlags::IN;
+        let mut sources = vec![Source::Control, Source::Signals];
+        let mut polled = vec![
+            PollFd::from_borrowed_fd(self.held.control, input),
+            PollFd::from_borrowed_fd(self.held.signals.as_fd(), input),
+        ];
+        let mut calls = Vec::new();
+        self.warden.polled(&mut calls, &mut polled);
+        sources.extend(calls.into_iter().map(Source::Warden));
+        if let Some(door) = &self.door {
+            sources.push(Source::Door);
+            polled.push(PollFd::from_borrowed_fd(door.as_fd(), input));
+        }
+        for (id, client) in self.clients.iter() {
+            sources.push(Source::Client(id));
+            polled.push(PollFd::from_borrowed_fd(client, input));
+        }
+        for process in self.processes.values() {
+            for (stream, output) in process.kept.iter().flat_map(|kept| kept.outputs()) {
+                sources.push(Source::Output(process.id, stream));
+                polled.push(PollFd::from_borrowed_fd(output, input));
+            }
+        }
+        // Behind all that have a name: they are looked at after every turn.
+        polled.extend(self.warden.waiting());
+        match poll(&mut polled, self.patience().as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(Refusal::step("wait for the session", "", &error.into())),
+        }
+        let ready = polled.iter().map(|fd| !fd.revents().is_empty());
+        Ok(sources.into_iter().zip(ready).filter_map(|(source, ready)| ready.then_some(source)).collect())
+    }
+
+    fn patience(&self) -> Option<Timespec> {
+        let deadlines = self.processes.values().filter_map(|process| process.deadline);
+        let deadlines = deadlines.filter(|_| self.paused.is_none());
+        let next = deadlines.chain(self.dies_at).chain(self.idle_at()).min();
+        let left = next.map(|next| next.saturating_duration_since(Instant::now()));
+        let left = [left, self.warden.patience()].into_iter().flatten().min()?;
+        Some(Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) })
+    }
+
+    /// When nothing will have happened for too long. Not while something runs or somebody is here.
+    fn idle_at(&self) -> Option<Instant> {
+        let busy = !self.clients.is_empty() || self.processes.values().any(|process| !process.gone);
+        self.idle.filter(|_| !busy).map(|idle| self.touched + idle)
+    }
+
+    fn check_time(&mut self) {
+        let now = Instant::now();
+        if self.dies_at.is_some_and(|at| now >= at) {
+            self.end = Some(EndReason::TimeToLive);
+        } else if self.idle_at().is_some_and(|at| now >= at) {
+            self.end = Some(EndReason::Idle);
+        }
+        if self.paused.is_some() {
+            return;
+        }
+        let late: Vec<u32> = self
+            .processes
+            .values()
+            .filter(|process| process.deadline.is_some_and(|deadline| now >= deadline))
+            .map(|process| process.id)
+            .collect();
+        for id in late {
+            self.time_out(id);
+        }
+    }
+
+    fn take_signals(&mut self) {
+        const ENDING: [i32; 4] = [1, 2, 3, 15];
+        while let Ok(Some(signal)) = self.held.signals.next() {
+            if ENDING.contains(&signal) {
+                self.end = Some(EndReason::Signal);
+            }
+        }
+    }
+
+    /// Each new denial to the process that it belongs to, or, where that isn't seen, to the only one that runs.
+    fn blame(&mut self) {
+        for (shim, denial) in self.denials.take_fresh() {
+            let mut running = self.processes.values_mut().filter(|process| process.is_running());
+            let process = match shim {
+                Some(shim) => self.processes.values_mut().find(|process| process.shim == Some(shim)),
+                None => match (running.next(), running.next()) {
+                    (Some(only), None) => Some(only),
+                    _ => None,
+                },
+            };
+            if let Some(process) = process {
+                process.blame(denial);
+            }
+        }
+    }
+
+    fn tell_guard(&self, order: &ToGuard, fds: &[BorrowedFd<'_>]) -> std::io::Result<()> {
+        send_with_fds(self.held.control, &order.encode(), fds)
+    }
+
+    fn hear_guard(&mut self) -> Result<(), Refusal> {
+        let message = recv_with_fds(self.held.control).unwrap_or_default();
+        if message.bytes.is_empty() {
+            self.end = Some(EndReason::GuardGone);
+            return Ok(());
+        }
+        self.take_news(&message.bytes, message.fds)
+    }
+
+    fn hear_client(&mut self, id: ClientId) {
+        self.touched = Instant::now();
+        match self.clients.hear(id) {
+            Heard::Call(call, fds) => self.take_call(id, call, fds),
+            Heard::Nothing => {}
+            Heard::Gone => self.lose_client(id),
+        }
+    }
+
+    /// What a client started in the foreground goes with it.
+    fn lose_client(&mut self, id: ClientId) {
+        self.clients.remove(id);
+        let left: Vec<u32> = self
+            .processes
+            .values_mut()
+            .filter_map(|process| {
+                process.waiting.retain(|waiting| *waiting != id);
+                (process.client == Some(id)).then_some(process.id)
+            })
+            .collect();
+        for process in left {
+            self.kill_tree(process);
+        }
+    }
+
+    fn kill_tree(&mut self, id: u32) {
+        let Some(process) = self.processes.get_mut(&id) else { return };
+        if process.gone {
+            return;
+        }
+        let _ = self.tell_guard(&ToGuard::KillTree { id }, &[]);
+        if self.paused.is_some() {
+            // A stopped shim would not tell that its command is gone.
+            let _ = self.tell_guard(&ToGuard::ContinueAll, &[]);
+            let _ = self.tell_guard(&ToGuard::StopAll, &[]);
+        }
+    }
+
+    fn time_out(&mut self, id: u32) {
+        if let Some(process) = self.processes.get_mut(&id) {
+            process.deadline = None;
+            process.timed_out = true;
+            let clause = ringfence_policy::Clause::LimitWallTime;
+            self.note_limit(id, clause, 1);
+        }
+        self.kill_tree(id);
+    }
+
+    fn refuse(&mut self, client: ClientId, why: impl Into<String>, fix: impl Into<String>) {
+        self.clients.answer(client, &Answer::Refused { why: why.into(), fix: fix.into() }, &[]);
+    }
+}

@@ -1,0 +1,18 @@
+//! Sessions: sandboxes that stay, each owned by a keeper, a small process of its own that clients talk to.
+
+mod attend;
+mod client;
+mod forward;
+mod keeper;
+mod link;
+mod log;
+mod place;
+mod wire;
+
+pub use attend::{Attending, attend};
+pub use client::{Exec, ExecStdio, Exposed, Process, Sandbox, SessionError};
+pub use forward::{forward, into_background};
+pub use keeper::SessionSpec;
+pub use log::{LOG_BYTES, LogReader, LogStream};
+pub use place::{EndReason, Place, SessionEnd, SessionFacts, WorkspaceKind, places};
+pub use wire::{ProcessEnd, ProcessInfo, ProcessResult, SessionStats, SessionStatus, Stage, Text};

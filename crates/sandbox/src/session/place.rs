@@ -1,0 +1,241 @@
+//! Where a session is on disk: a directory named after it, in which its keeper holds a lock as long as it lives.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
+};
+use serde::{Deserialize, Serialize};
+
+use super::link::Link;
+use crate::refusal::Refusal;
+
+const SOCKET: &str = "socket";
+const LOCK: &str = "lock";
+const FACTS: &str = "session.json";
+/// How many clients may wait to be let in.
+const BACKLOG: i32 = 128;
+const LONGEST_NAME: usize = 64;
+/// Longer than anybody looks whether a session is held.
+const MOMENT: Duration = Duration::from_millis(200);
+/// A directory without facts may belong to a session that is being made.
+const BIRTH: Duration = Duration::from_secs(60);
+
+/// What is known of a session whether it lives or not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionFacts {
+    pub id: String,
+    /// Milliseconds since 1970.
+    pub created: u64,
+    pub profile: String,
+    /// The directory that it may write, if that is not a private one.
+    pub workspace: Option<PathBuf>,
+    /// What kind of workspace it is.
+    pub workspace_kind: WorkspaceKind,
+    /// Inside.
+    pub directory: PathBuf,
+    pub home: PathBuf,
+    /// Why and when it ended, if it did so in order.
+    #[serde(default)]
+    pub ended: Option<SessionEnd>,
+    /// The policy and the receipt, as `session inspect` shows them.
+    pub policy: serde_json::Value,
+    pub receipt: serde_json::Value,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkspaceKind {
+    Private,
+    Direct,
+    Overlay,
+    Named,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionEnd {
+    pub at: u64,
+    pub why: EndReason,
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndReason {
+    /// A client asked for it.
+    Asked,
+    TimeToLive,
+    Idle,
+    /// The keeper was told to by a signal.
+    Signal,
+    /// guard ended by itself: killed from outside, or for want of memory.
+    GuardGone,
+    /// The keeper was killed, or the machine stopped.
+    KeeperGone,
+}
+
+/// One session's directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place(PathBuf);
+
+impl Place {
+    /// `name` in the directory of all sessions. Refused if it can't be a name.
+    pub fn new(sessions: &Path, name: &str) -> Result<Self, Refusal> {
+        let first = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let more = |byte: u8| first(byte) || b"._-".contains(&byte);
+        let fits =
+            name.len() <= LONGEST_NAME && name.bytes().next().is_some_and(first) && name.bytes().all(more);
+        if !fits {
+            return Err(Refusal::bad(
+                format!("`{}` is no name for a session", name.escape_debug()),
+                "use up to 64 of a-z, 0-9, `.`, `_` and `-`, beginning with a letter or digit",
+            ));
+        }
+        Ok(Self(sessions.join(name)))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn name(&self) -> String {
+        self.0.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Make the directory. Only one can.
+    pub(crate) fn make(&self) -> io::Result<()> {
+        if let Some(parent) = self.0.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+        }
+        DirBuilder::new().mode(0o700).create(&self.0)
+    }
+
+    /// Hold it, as its keeper does. `None`: somebody else does. Who only looks holds it for a moment, which is waited for.
+    pub(crate) fn hold(&self) -> io::Result<Option<File>> {
+        let path = self.0.join(LOCK);
+        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        let deadline = Instant::now() + MOMENT;
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Some(file)),
+                Err(Errno::WOULDBLOCK) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(Errno::WOULDBLOCK) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Does its keeper live?
+    pub fn is_held(&self) -> bool {
+        let Ok(file) = File::open(self.0.join(LOCK)) else { return false };
+        matches!(flock(&file, FlockOperation::NonBlockingLockShared), Err(Errno::WOULDBLOCK))
+    }
+
+    /// By a descriptor of the directory: its own path may be too long for an address.
+    fn address(&self) -> io::Result<(OwnedFd, SocketAddrUnix)> {
+        let directory = open(&self.0, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let path = format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd());
+        let address = SocketAddrUnix::new(path)?;
+        Ok((directory, address))
+    }
+
+    pub(crate) fn listen(&self) -> io::Result<OwnedFd> {
+        let (_directory, address) = self.address()?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        // The directory is its user's only; the socket too, whatever the umask is.
+        let before = rustix::process::umask(Mode::from_raw_mode(0o177));
+        let bound = bind(&socket, &address);
+        rustix::process::umask(before);
+        bound?;
+        listen(&socket, BACKLOG)?;
+        Ok(socket)
+    }
+
+    pub(crate) fn connect(&self) -> io::Result<Link> {
+        let (_directory, address) = self.address()?;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        connect(&socket, &address)?;
+        Ok(Link::new(socket))
+    }
+
+    pub(crate) fn close_door(&self) {
+        let _ = fs::remove_file(self.0.join(SOCKET));
+    }
+
+    pub fn facts(&self) -> io::Result<SessionFacts> {
+        Ok(serde_json::from_slice(&fs::read(self.0.join(FACTS))?)?)
+    }
+
+    pub(crate) fn write_facts(&self, facts: &SessionFacts) -> io::Result<()> {
+        let fresh = self.0.join(format!("{FACTS}.new"));
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+        io::Write::write_all(&mut file, &serde_json::to_vec(facts)?)?;
+        fs::rename(fresh, self.0.join(FACTS))
+    }
+
+    pub fn logs(&self, process: u32) -> PathBuf {
+        self.0.join("logs").join(process.to_string())
+    }
+
+    /// Write down how it ended, if its keeper could not.
+    pub fn mark_ended(&self, facts: &SessionFacts) -> io::Result<()> {
+        match self.hold()? {
+            Some(_lock) => {
+                self.close_door();
+                self.write_facts(facts)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Take it away if nobody holds it and nobody is making it.
+    pub fn remove_if_unheld(&self) -> io::Result<()> {
+        let is_young = fs::metadata(&self.0)?.modified()?.elapsed().is_ok_and(|age| age < BIRTH);
+        if is_young && self.facts().is_err() {
+            return Ok(());
+        }
+        match self.hold()? {
+            Some(_lock) => self.remove(),
+            None => Ok(()),
+        }
+    }
+
+    /// Take all of it away. Only for a session whose keeper is gone.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        match fs::remove_dir_all(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+}
+
+/// All sessions that there are, by name, alive or not.
+pub fn places(sessions: &Path) -> io::Result<Vec<Place>> {
+    let entries = match fs::read_dir(sessions) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir()
+            && let Some(name) = entry.file_name().to_str()
+            && let Ok(place) = Place::new(sessions, name)
+        {
+            found.push(place);
+        }
+    }
+    found.sort_by(|one, other| one.0.cmp(&other.0));
+    Ok(found)
+}

@@ -1,0 +1,140 @@
+//! Sessions: made, found, listed, and swept when their keepers are gone.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ringfence_sandbox::{
+    EndReason, Place, Sandbox, SessionEnd, SessionError, SessionFacts, SessionSpec, SessionStatus, Stream,
+    places,
+};
+use serde::Serialize;
+
+use crate::error::{ErrorCode, ServiceError};
+use crate::places::Places;
+use crate::runs::{RunSpec, decide};
+
+/// What a session is to be.
+#[derive(Debug)]
+pub struct SessionCreate {
+    /// Without a command.
+    pub run: RunSpec,
+    pub name: Option<String>,
+    pub ttl: Option<Duration>,
+    pub idle: Option<Duration>,
+}
+
+/// A session that has just been made.
+#[derive(Debug)]
+pub struct SessionCreated {
+    pub sandbox: Sandbox,
+    pub warnings: Vec<String>,
+    pub notes: Vec<String>,
+}
+
+/// One session as `session ls` shows it.
+#[derive(Debug, Serialize)]
+pub struct SessionRow {
+    #[serde(flatten)]
+    pub facts: SessionFacts,
+    /// While it lives.
+    pub status: Option<SessionStatus>,
+}
+
+/// Ended sessions are listed for so long.
+const REMEMBERED_MS: u64 = 7 * 24 * 3_600_000;
+
+impl From<SessionError> for ServiceError {
+    fn from(error: SessionError) -> Self {
+        let code = match &error {
+            SessionError::None { .. } => ErrorCode::NoSession,
+            SessionError::Ended { .. } => ErrorCode::SessionEnded,
+            SessionError::Refused { .. } => ErrorCode::BadRequest,
+            SessionError::Io { .. } => ErrorCode::SandboxFailed,
+        };
+        Self::new(code, error.to_string(), error.fix())
+    }
+}
+
+fn sessions(places: &Places) -> PathBuf {
+    places.state.path().join("sessions")
+}
+
+/// Make a session, which lives on without this process. Only a process with one thread can.
+pub fn create_session(places: &Places, create: SessionCreate) -> Result<SessionCreated, ServiceError> {
+    places.state.ensure()?;
+    sweep_sessions(places);
+    let run = RunSpec { stream: Stream::Session, ..create.run };
+    let (request, plan, notes) = decide(places, run)?;
+    let warnings = plan.receipt.warnings.clone();
+    let policy = serde_json::to_value(request.policy.rows()).unwrap_or_default();
+    let spec = SessionSpec {
+        request,
+        plan,
+        sessions: sessions(places),
+        name: create.name,
+        ttl: create.ttl,
+        idle: create.idle,
+        policy,
+    };
+    Ok(SessionCreated { sandbox: Sandbox::create(spec)?, warnings, notes })
+}
+
+/// One that is there, alive or not.
+pub fn open_session(places: &Places, name: &str) -> Result<Sandbox, ServiceError> {
+    Ok(Sandbox::open(&sessions(places), name)?)
+}
+
+/// All sessions; those that ended too, if `ended`.
+pub fn list_sessions(places: &Places, ended: bool) -> Result<Vec<SessionRow>, ServiceError> {
+    sweep_sessions(places);
+    let directory = sessions(places);
+    let found = ringfence_sandbox::places(&directory)
+        .map_err(|error| ServiceError::state("read", &directory, &error))?;
+    let mut rows = Vec::new();
+    for place in found {
+        // One that is being made or removed at this moment has none.
+        let Ok(facts) = place.facts() else { continue };
+        let status = match facts.ended {
+            None => Sandbox::open(&directory, &place.name()).ok().and_then(|sandbox| sandbox.status().ok()),
+            Some(_) => None,
+        };
+        if ended || status.is_some() {
+            rows.push(SessionRow { facts, status });
+        }
+    }
+    rows.sort_by_key(|row| row.facts.created);
+    Ok(rows)
+}
+
+/// End a session and take its files away.
+pub fn remove_session(places: &Places, name: &str) -> Result<(), ServiceError> {
+    Ok(open_session(places, name)?.destroy()?)
+}
+
+/// Write down the end of those whose keepers were killed, and forget those that ended long ago.
+fn sweep_sessions(state: &Places) {
+    for place in places(&sessions(state)).into_iter().flatten() {
+        if !place.is_held() {
+            sweep_one(&place);
+        }
+    }
+}
+
+fn sweep_one(place: &Place) {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let now = now.as_millis() as u64;
+    match place.facts() {
+        Ok(mut facts) if facts.ended.is_none() => {
+            facts.ended = Some(SessionEnd { at: now, why: EndReason::KeeperGone, notes: Vec::new() });
+            let _ = place.mark_ended(&facts);
+        }
+        Ok(SessionFacts { ended: Some(end), .. }) if end.at + REMEMBERED_MS < now => {
+            let _ = place.remove_if_unheld();
+        }
+        Ok(_) => {}
+        // Its keeper was killed before it was ready.
+        Err(_) => {
+            let _ = place.remove_if_unheld();
+        }
+    }
+}
