@@ -131,6 +131,7 @@ impl Keeper<'_> {
             argv: call.argv,
             at: now(),
             started,
+            timeout,
             deadline: timeout.and_then(|timeout| started.checked_add(timeout)),
             client: kept.is_none().then_some(client),
             starter: Some(client),

@@ -27,7 +27,7 @@ use process::Process;
 use super::log::LogStream;
 use super::place::EndReason;
 use super::wire::Answer;
-use crate::denial::Denials;
+use crate::denial::{Denial, DenialKind, Denials};
 use crate::plan::Plan;
 use crate::providers::{Held, Warden};
 use crate::refusal::Refusal;
@@ -264,12 +264,19 @@ impl Keeper<'_> {
     }
 
     fn time_out(&mut self, id: u32) {
-        if let Some(process) = self.processes.get_mut(&id) {
-            process.deadline = None;
-            process.timed_out = true;
-            let clause = ringfence_policy::Clause::LimitWallTime;
-            self.note_limit(id, clause, 1);
+        let Some(process) = self.processes.get_mut(&id) else { return };
+        process.deadline = None;
+        process.timed_out = true;
+        let own = process.timeout.filter(|_| process.timeout != self.plan.limits.wall_time);
+        let clause = ringfence_policy::Clause::LimitWallTime;
+        let mut denial = crate::providers::limit_denial(self.request, self.plan, clause);
+        if let Some(own) = own {
+            // The command's own, which a session's flags don't raise.
+            let value = ringfence_policy::Span::from_millis(own.as_millis() as u64).to_string();
+            let blocked = ringfence_policy::Blocked::Limit { clause, value };
+            denial = Denial { setting: None, ..Denial::new(DenialKind::Limit, &blocked) };
         }
+        self.note_denial(id, denial);
         self.kill_tree(id);
     }
 

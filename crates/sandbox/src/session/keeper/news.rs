@@ -8,6 +8,7 @@ use ringfence_linux::{Cgroup, Exited};
 use ringfence_policy::Clause;
 
 use super::{Asked, Keeper};
+use crate::denial::Denial;
 use crate::providers::{DISK_FULL, TMP_FULL, failed_inside, limit_denial, strange};
 use crate::refusal::Refusal;
 use crate::session::log::LogStream;
@@ -172,9 +173,13 @@ impl Keeper<'_> {
         }
     }
 
-    pub(super) fn note_limit(&mut self, id: u32, clause: Clause, count: u64) {
-        let mut denial = limit_denial(self.request, self.plan, clause);
-        denial.count = count;
+    fn note_limit(&mut self, id: u32, clause: Clause, count: u64) {
+        let denial = Denial { count, ..limit_denial(self.request, self.plan, clause) };
+        self.note_denial(id, denial);
+    }
+
+    /// One that is this process's.
+    pub(super) fn note_denial(&mut self, id: u32, denial: Denial) {
         self.denials.add(denial);
         let fresh = self.denials.take_fresh();
         if let Some(process) = self.processes.get_mut(&id) {

@@ -20,6 +20,7 @@ pub(super) struct Process {
     /// Milliseconds since 1970.
     pub(super) at: u64,
     pub(super) started: Instant,
+    pub(super) timeout: Option<Duration>,
     pub(super) deadline: Option<Instant>,
     /// Who ends it by going away, and hears first how it ended.
     pub(super) client: Option<ClientId>,
