@@ -5,6 +5,7 @@
 //! channel closes. It does no policy and allocates nothing large.
 
 mod command;
+mod files;
 mod serve;
 mod session;
 mod shim;
@@ -12,6 +13,10 @@ mod tree;
 mod wire;
 
 pub use command::{Command, Stdio};
+pub use files::{
+    Durability, Existing, FILES_VERSION, FileChange, FileEntry, FileEvent, FileKind, FileReply, FileRequest,
+    FileStat, Links, MESSAGE_BYTES, Parents, Reach, Timestamp, serve_files,
+};
 pub use serve::{OomScore, serve};
 pub use session::{SessionGuard, serve_session};
 pub use wire::{ExecStage, FromGuard, News, Program, ToGuard};

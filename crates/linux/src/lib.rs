@@ -49,4 +49,7 @@ pub use process::{
 };
 pub use pty::{Pty, make_controlling, open_pty, window_size};
 pub use signals::{SignalFd, restore_pipe_signal, stop_self, unblock_all};
-pub use sockets::{MAX_FDS, Message, control_pair, is_hung_up, loopback_up, recv_with_fds, send_with_fds};
+pub use sockets::{
+    MAX_FDS, Message, Received, control_pair, is_hung_up, loopback_up, recv_into, recv_with_fds,
+    send_with_fds,
+};

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socket_with, socketpair,
 };
 
@@ -37,13 +37,30 @@ pub fn send_with_fds(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>
     Ok(())
 }
 
+/// What one receive put into a caller's buffer.
+#[derive(Debug)]
+pub struct Received {
+    /// 0 is the end of the channel.
+    pub length: usize,
+    pub fds: Vec<OwnedFd>,
+    /// The datagram or its descriptors were more than there was room for; the rest is lost and closed.
+    pub cut: bool,
+}
+
 pub fn recv_with_fds(socket: BorrowedFd<'_>) -> io::Result<Message> {
     let mut bytes = vec![0; 8192];
+    let received = recv_into(socket, &mut bytes)?;
+    bytes.truncate(received.length);
+    Ok(Message { bytes, fds: received.fds })
+}
+
+/// One datagram into `buffer`, which decides how large it may be.
+pub fn recv_into(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Received> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut receive = || {
         rustix::io::retry_on_intr(|| {
-            recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)
+            recvmsg(socket, &mut [IoSliceMut::new(buffer)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)
         })
     };
     // The other end closed with something of ours unread: that is said once, before what it had sent itself.
@@ -51,14 +68,14 @@ pub fn recv_with_fds(socket: BorrowedFd<'_>) -> io::Result<Message> {
         Err(rustix::io::Errno::CONNRESET) => receive(),
         received => received,
     }?;
-    bytes.truncate(received.bytes);
     let mut fds = Vec::new();
     for message in ancillary.drain() {
         if let RecvAncillaryMessage::ScmRights(received) = message {
             fds.extend(received);
         }
     }
-    Ok(Message { bytes, fds })
+    let cut = received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
+    Ok(Received { length: received.bytes, fds, cut })
 }
 
 /// Has the other end been closed?

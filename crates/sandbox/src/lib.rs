@@ -7,6 +7,7 @@ mod attachment;
 mod clauses;
 mod denial;
 mod environment;
+mod files;
 mod host;
 mod infer;
 mod limits;
@@ -24,6 +25,9 @@ mod view;
 
 pub use attachment::{Alias, AttachAs, Attached, Attachment, FileId};
 pub use denial::{Denial, DenialKind};
+pub use files::{
+    Copied, CopyLimits, CopyProgress, Draft, FileError, FileProblem, FileTimeouts, Files, ListLimit, Watch,
+};
 pub use host::{GitUser, Host, HostPath, OuterIds, RootEntry, WorkspaceDir};
 pub use network::{NetworkFacts, PlannedEgress};
 pub use network_record::{ConnectionRecord, NetworkRecord};
@@ -33,7 +37,10 @@ pub use providers::{Native, Provider};
 pub use receipt::{Receipt, ReceiptLine, Status};
 pub use refusal::Refusal;
 pub use request::{Request, Stream};
-pub use ringfence_guard::ExecStage;
+pub use ringfence_guard::{
+    Durability, ExecStage, Existing, FileChange, FileEntry, FileEvent, FileKind, FileStat, Links, Parents,
+    Reach, Timestamp,
+};
 pub use ringfence_linux::Exited;
 pub use session::{
     Attending, EndReason, Exec, ExecStdio, Exposed, LOG_BYTES, LogReader, LogStream, Place, Process,

@@ -1,0 +1,161 @@
+//! Trees that are too deep, or that change while they are worked on.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ringfence_sandbox::{CopyLimits, FileProblem, Reach};
+use rustix::fs::{Mode, OFlags, mkdirat, open, openat};
+use tempfile::TempDir;
+
+use crate::worker::Scene;
+
+const DEPTH: usize = 10_000;
+const ROUNDS: usize = 200;
+
+fn make_deep(top: &Path) {
+    fs::create_dir(top).unwrap();
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut here: OwnedFd = open(top, flags, Mode::empty()).unwrap();
+    for _ in 0..DEPTH {
+        mkdirat(&here, "deeper", Mode::from_raw_mode(0o700)).unwrap();
+        here = openat(&here, "deeper", flags, Mode::empty()).unwrap();
+    }
+}
+
+#[test]
+fn a_tree_beyond_every_path_is_refused_by_copies_and_removed() {
+    let mut scene = Scene::new();
+    let deep = scene.path("deep");
+    make_deep(&deep);
+    let to = TempDir::new().unwrap();
+    let limits = CopyLimits::default();
+    let out = scene.files.copy_out(&deep, &to.path().join("copy"), &limits, &mut |_| {}).unwrap_err();
+    assert!(matches!(out.problem, FileProblem::TooMuch { limit: 256, .. }), "{out}");
+    let inside = scene.path("copy");
+    let into = scene.files.copy_in(&deep, &inside, &limits, &mut |_| {}).unwrap_err();
+    assert!(matches!(into.problem, FileProblem::TooMuch { limit: 256, .. }), "{into}");
+    scene.files.remove(&deep, Reach::Tree).unwrap();
+    assert!(!deep.exists());
+}
+
+/// Runs `attack` again and again beside `work`.
+fn beside(attack: impl Fn() + Send + Sync, work: impl FnOnce()) {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                attack();
+            }
+        });
+        work();
+        done.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Exchanges a directory for a link to another again and again.
+fn swap(directory: &Path, aside: &Path, link_to: &Path) {
+    let _ = fs::rename(directory, aside);
+    let _ = symlink(link_to, directory);
+    let _ = fs::remove_file(directory);
+    let _ = fs::rename(aside, directory);
+}
+
+#[test]
+fn a_removal_never_leaves_its_tree_by_a_link() {
+    let mut scene = Scene::new();
+    let outside = TempDir::new().unwrap();
+    fs::create_dir(outside.path().join("directory")).unwrap();
+    fs::write(outside.path().join("directory/kept"), "x").unwrap();
+    fs::write(outside.path().join("kept"), "x").unwrap();
+    let (tree, aside) = (scene.path("tree"), scene.path("aside"));
+    let sub = tree.join("sub");
+    let (attacked, link_to) = (sub.clone(), outside.path().to_path_buf());
+    beside(
+        move || swap(&attacked, &aside, &link_to),
+        || {
+            for _ in 0..ROUNDS {
+                let _ = fs::create_dir_all(sub.join("a/b"));
+                let _ = fs::write(sub.join("a/b/file"), "x");
+                let _ = scene.files.remove(&tree, Reach::Tree);
+            }
+        },
+    );
+    assert!(outside.path().join("kept").exists() && outside.path().join("directory/kept").exists());
+}
+
+#[test]
+fn a_directory_moved_away_during_a_removal_does_not_take_it_elsewhere() {
+    let mut scene = Scene::new();
+    let (tree, elsewhere) = (scene.path("tree"), scene.path("elsewhere"));
+    fs::create_dir(&elsewhere).unwrap();
+    fs::write(elsewhere.join("kept"), "x").unwrap();
+    let (from, to) = (tree.join("a"), elsewhere.join("a"));
+    let (attacked, away) = (from.clone(), to.clone());
+    beside(
+        move || {
+            let _ = fs::rename(&attacked, &away);
+        },
+        || {
+            for _ in 0..ROUNDS {
+                let _ = fs::create_dir_all(from.join("b/c"));
+                (0..20).for_each(|number| drop(fs::write(from.join(format!("b/c/{number}")), "x")));
+                let _ = scene.files.remove(&tree, Reach::Tree);
+                let _ = fs::remove_dir_all(&to);
+            }
+        },
+    );
+    assert!(elsewhere.join("kept").exists());
+}
+
+#[test]
+fn a_copy_in_never_reads_through_a_link_that_appears() {
+    let mut scene = Scene::new();
+    let (source, outside) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    fs::write(outside.path().join("file"), "secret").unwrap();
+    let (tree, aside) = (source.path().join("tree"), source.path().join("aside"));
+    let sub = tree.join("sub");
+    fs::create_dir_all(&sub).unwrap();
+    fs::write(sub.join("file"), "public").unwrap();
+    let (attacked, link_to) = (sub.clone(), outside.path().to_path_buf());
+    let to = scene.path("copy");
+    beside(
+        move || swap(&attacked, &aside, &link_to),
+        || {
+            for _ in 0..ROUNDS {
+                let _ = scene.files.copy_in(&tree, &to, &CopyLimits::default(), &mut |_| {});
+                let copy = to.join("sub");
+                if !copy.is_symlink()
+                    && let Ok(content) = fs::read_to_string(copy.join("file"))
+                {
+                    assert_eq!(content, "public");
+                }
+                let _ = fs::remove_dir_all(&to);
+            }
+        },
+    );
+}
+
+#[test]
+fn a_copy_out_never_writes_through_a_link_that_appears() {
+    let mut scene = Scene::new();
+    fs::create_dir_all(scene.path("tree/sub")).unwrap();
+    scene.write("tree/sub/file", "x");
+    let (local, outside) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let (to, aside) = (local.path().join("copy"), local.path().join("aside"));
+    let sub = to.join("sub");
+    fs::create_dir_all(&sub).unwrap();
+    let link_to = outside.path().to_path_buf();
+    let tree = scene.path("tree");
+    beside(
+        move || swap(&sub, &aside, &link_to),
+        || {
+            for _ in 0..ROUNDS {
+                let _ = scene.files.copy_out(&tree, &to, &CopyLimits::default(), &mut |_| {});
+            }
+        },
+    );
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+}
