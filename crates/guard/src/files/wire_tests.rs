@@ -44,14 +44,15 @@ fn request() -> impl Strategy<Value = FileRequest> {
         (path(), links()).prop_map(|(path, links)| FileRequest::Stat { path, links }),
         path().prop_map(|path| FileRequest::List { path }),
         (path(), links()).prop_map(|(path, links)| FileRequest::OpenRead { path, links }),
-        (path(), any(), links()).prop_map(|(path, mode, links)| FileRequest::Create { path, mode, links }),
-        (any(), existing(), durability()).prop_map(|(draft, existing, durability)| FileRequest::Finish {
-            draft,
-            existing,
-            durability
+        (path(), any::<u32>(), links()).prop_map(|(path, mode, links)| FileRequest::Create {
+            path,
+            mode,
+            links
         }),
-        any().prop_map(|draft| FileRequest::Abandon { draft }),
-        (path(), any(), parents()).prop_map(|(path, mode, parents)| FileRequest::MakeDirectory {
+        (any::<u32>(), existing(), durability())
+            .prop_map(|(draft, existing, durability)| FileRequest::Finish { draft, existing, durability }),
+        any::<u32>().prop_map(|draft| FileRequest::Abandon { draft }),
+        (path(), any::<u32>(), parents()).prop_map(|(path, mode, parents)| FileRequest::MakeDirectory {
             path,
             mode,
             parents
@@ -63,9 +64,9 @@ fn request() -> impl Strategy<Value = FileRequest> {
         }),
         (path(), reach()).prop_map(|(path, reach)| FileRequest::Remove { path, reach }),
         (path(), path()).prop_map(|(target, path)| FileRequest::Symlink { target, path }),
-        (path(), any()).prop_map(|(path, mode)| FileRequest::SetMode { path, mode }),
+        (path(), any::<u32>()).prop_map(|(path, mode)| FileRequest::SetMode { path, mode }),
         (path(), time()).prop_map(|(path, time)| FileRequest::SetModified { path, time }),
-        (path(), any()).prop_map(|(path, size)| FileRequest::Truncate { path, size }),
+        (path(), any::<u64>()).prop_map(|(path, size)| FileRequest::Truncate { path, size }),
         (path(), reach()).prop_map(|(path, reach)| FileRequest::Watch { path, reach }),
     ]
 }
@@ -84,7 +85,7 @@ fn kind() -> impl Strategy<Value = FileKind> {
 }
 
 fn stat() -> impl Strategy<Value = FileStat> {
-    (kind(), 0..0o10000_u32, any(), time(), time(), any(), any(), any()).prop_map(
+    (kind(), 0..0o10000_u32, any::<u64>(), time(), time(), any::<u64>(), any::<u64>(), any::<u64>()).prop_map(
         |(kind, mode, size, modified, changed, device, inode, links)| FileStat {
             kind,
             mode,
@@ -127,11 +128,11 @@ fn reply() -> impl Strategy<Value = FileReply> {
         (stat(), prop::option::of(path())).prop_map(|(stat, target)| FileReply::Stat { stat, target }),
         prop::collection::vec(entry(), 0..8).prop_map(FileReply::Entries),
         Just(FileReply::Opened),
-        any().prop_map(|draft| FileReply::Created { draft }),
+        any::<u32>().prop_map(|draft| FileReply::Created { draft }),
         Just(FileReply::Working),
-        any().prop_map(|errno| FileReply::Failed { errno }),
+        any::<u32>().prop_map(|errno| FileReply::Failed { errno }),
         kind().prop_map(|kind| FileReply::NotRegular { kind }),
-        (change(), path(), any(), any()).prop_map(|(change, path, directory, cookie)| {
+        (change(), path(), any::<bool>(), any::<u32>()).prop_map(|(change, path, directory, cookie)| {
             FileReply::Event(FileEvent { change, path, directory, cookie })
         }),
     ]

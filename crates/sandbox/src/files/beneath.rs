@@ -19,7 +19,7 @@ pub(super) fn open_beneath(root: impl AsFd, path: &Path, flags: OFlags) -> Resul
     let stay = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     // An empty path is no path to the kernel.
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    openat2(root, path, flags | OFlags::CLOEXEC | OFlags::NOCTTY, Mode::empty(), stay)
+    openat2(root, path, flags | OFlags::CLOEXEC, Mode::empty(), stay)
 }
 
 pub(super) fn open_directory(root: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {

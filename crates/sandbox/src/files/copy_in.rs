@@ -152,7 +152,7 @@ impl In<'_> {
 
     /// With the mode of what was really opened: the name may stand for another file by now.
     fn open_local(&self, relative: &Path) -> Result<(File, u32), FileProblem> {
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW;
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
         let file = open_beneath(&self.root, relative, flags)?;
         let stat = FileStat::from(fstat(&file)?);
         match stat.kind {
