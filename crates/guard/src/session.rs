@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ringfence_linux::{
-    Exited, SignalFd, exit_now, fork_copy, kill_all, kill_group, reap, recv_with_fds, send_with_fds,
+    Exited, SignalFd, close_except, exit_now, fork_copy, kill_all, kill_group, reap, recv_with_fds, send_with_fds,
 };
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
+use crate::files::serve_files;
 use crate::serve::{OomScore, SIGCHLD, SIGCONT, SIGSTOP, failed, send_sockets};
 use crate::shim::{self, Order};
 use crate::tree::{kill_below, kill_strays};
@@ -117,8 +118,25 @@ impl<'a> Guard<'a> {
             Some(ToGuard::Sockets { v4, v6 }) => send_sockets(self.control, v4, v6),
             Some(ToGuard::Plug { id }) => self.plug(id),
             Some(ToGuard::Space { id }) => self.space(id),
-            Some(ToGuard::Files | ToGuard::Signal(_) | ToGuard::SignalGroup { .. }) | None => Ok(()),
+            Some(ToGuard::Files) => {
+                message.fds.into_iter().next().into_iter().for_each(|channel| self.start_worker(channel));
+                Ok(())
+            }
+            Some(ToGuard::Signal(_) | ToGuard::SignalGroup { .. }) | None => Ok(()),
         };
+    }
+
+    /// A worker that can't be started closes its channel, which its client sees.
+    fn start_worker(&mut self, channel: OwnedFd) {
+        match self.session.score.raised(fork_copy) {
+            Ok(Some(worker)) => drop(self.workers.insert(worker)),
+            // It takes no orders but those of its channel.
+            Ok(None) => match close_except(&[channel.as_fd()]) {
+                Ok(()) => serve_files(channel),
+                Err(_) => exit_now(1),
+            },
+            Err(_) => {}
+        }
     }
 
     /// guard keeps none of them.

@@ -19,6 +19,7 @@ use super::wire::{
     Answer, Call, Envelope, ExecCall, ProcessInfo, ProcessResult, SessionStats, SessionStatus, StdioKind,
     VERSION,
 };
+use crate::files::{FileTimeouts, Files};
 use crate::refusal::Refusal;
 
 /// Whatever is asked of a keeper is answered at once, but for the end of a process and of the session.
@@ -265,6 +266,15 @@ impl Sandbox {
     pub fn extend(&self, ttl: Option<Duration>, idle: Option<Duration>) -> Result<(), SessionError> {
         let millis = |time: Duration| time.as_millis() as u64;
         self.done(Call::Extend { ttl_ms: ttl.map(millis), idle_ms: idle.map(millis) }).map(|_| ())
+    }
+
+    /// The sandbox's files, with the rights of its commands.
+    pub fn files(&self) -> Result<Files, SessionError> {
+        let channel = self.done(Call::Files)?.into_iter().next().ok_or_else(strange)?;
+        Files::connect(channel, FileTimeouts::default()).map_err(|error| SessionError::Refused {
+            why: error.to_string(),
+            fix: error.fix().into(),
+        })
     }
 
     /// Connect to a port of the sandbox's own loopback.
