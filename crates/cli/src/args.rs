@@ -19,9 +19,10 @@ pub(crate) use library::{
     SkillValidateArgs, SkillVerifyArgs,
 };
 pub(crate) use session::{
-    SessionArgs, SessionAttachArgs, SessionCreateArgs, SessionExecArgs, SessionExposeArgs, SessionExtendArgs,
-    SessionLogsArgs, SessionLsArgs, SessionNameArgs, SessionProcessArgs, SessionRmArgs, SessionSignalArgs,
-    SessionStdinArgs, SessionUnexposeArgs, SessionVerb,
+    End, Inside, SessionArgs, SessionAttachArgs, SessionCpArgs, SessionCreateArgs, SessionExecArgs,
+    SessionExposeArgs, SessionExtendArgs, SessionFileArgs, SessionLogsArgs, SessionLsArgs, SessionMkdirArgs,
+    SessionMvArgs, SessionNameArgs, SessionProcessArgs, SessionRmArgs, SessionSignalArgs, SessionStdinArgs,
+    SessionUnexposeArgs, SessionVerb, SessionWriteArgs,
 };
 pub(crate) use skill::{
     SkillArgs, SkillDepsArgs, SkillGrantArgs, SkillGrantsArgs, SkillLayersVerb, SkillRevokeArgs,

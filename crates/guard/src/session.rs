@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ringfence_linux::{
-    Exited, SignalFd, close_except, exit_now, fork_copy, kill_all, kill_group, reap, recv_with_fds, send_with_fds,
+    Exited, SignalFd, close_except, exit_now, fork_copy, kill_all, kill_group, reap, recv_with_fds,
+    send_with_fds,
 };
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};

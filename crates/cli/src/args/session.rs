@@ -1,7 +1,8 @@
 //! `ringfence session` as it is typed.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -32,8 +33,9 @@ pub(crate) enum SessionVerb {
     /// An interactive shell
     #[command(after_help = "Example:\n  ringfence session shell work")]
     Shell(SessionNameArgs),
-    /// The sessions that there are
-    #[command(after_help = "Examples:\n  ringfence session ls\n  ringfence session ls --all --json")]
+    #[command(
+        after_help = "Examples:\n  ringfence session ls\n  ringfence session ls --all --json\n  ringfence session ls work:/workspace"
+    )]
     Ls(SessionLsArgs),
     /// The processes of a session
     #[command(after_help = "Example:\n  ringfence session ps work")]
@@ -75,8 +77,29 @@ pub(crate) enum SessionVerb {
     Expose(SessionExposeArgs),
     #[command(after_help = "Example:\n  ringfence session unexpose work 8000")]
     Unexpose(SessionUnexposeArgs),
-    #[command(after_help = "Examples:\n  ringfence session rm work\n  ringfence session rm --all")]
+    #[command(
+        after_help = "Examples:\n  ringfence session rm work\n  ringfence session rm --all\n  ringfence session rm -r work:/workspace/build"
+    )]
     Rm(SessionRmArgs),
+    #[command(
+        after_help = "DST is the new name; a directory that is there gets the copy inside it. Links are copied, never followed.\n\nExamples:\n  ringfence session cp data.csv work:/workspace/data.csv\n  ringfence session cp work:/workspace/out ./out"
+    )]
+    Cp(SessionCpArgs),
+    /// Print a file
+    #[command(after_help = "Example:\n  ringfence session cat work:/workspace/notes.txt")]
+    Cat(SessionFileArgs),
+    #[command(after_help = "Example:\n  echo hello | ringfence session write work:/workspace/hello.txt")]
+    Write(SessionWriteArgs),
+    /// What is known of a file
+    #[command(after_help = "Example:\n  ringfence session stat work:/workspace/notes.txt")]
+    Stat(SessionFileArgs),
+    #[command(after_help = "Example:\n  ringfence session mkdir -p work:/workspace/a/b")]
+    Mkdir(SessionMkdirArgs),
+    #[command(after_help = "Example:\n  ringfence session mv work:/workspace/a work:/workspace/b")]
+    Mv(SessionMvArgs),
+    /// Print changes below a path as they happen
+    #[command(after_help = "Example:\n  ringfence session watch work:/workspace --json")]
+    Watch(SessionFileArgs),
 }
 
 /// Make a session and print its name.
@@ -157,8 +180,12 @@ pub(crate) struct SessionNameArgs {
     pub(crate) json: bool,
 }
 
+/// The sessions that there are, or the files of a directory of one
 #[derive(Debug, Args)]
 pub(crate) struct SessionLsArgs {
+    /// A directory of a session
+    #[arg(value_name = "NAME:PATH", value_parser = inside, conflicts_with = "all")]
+    pub(crate) directory: Option<Inside>,
     /// Those that ended too
     #[arg(long, short = 'a')]
     pub(crate) all: bool,
@@ -285,14 +312,124 @@ pub(crate) struct SessionUnexposeArgs {
     pub(crate) json: bool,
 }
 
-/// End sessions and take their files away
+/// End sessions and take their files away; or remove a file of one
 #[derive(Debug, Args)]
 pub(crate) struct SessionRmArgs {
-    #[arg(value_name = "NAME", required_unless_present = "all")]
-    pub(crate) names: Vec<String>,
-    /// All of them
+    #[arg(value_name = "NAME|NAME:PATH", required_unless_present = "all")]
+    pub(crate) names: Vec<OsString>,
+    /// All sessions
     #[arg(long, conflicts_with = "names")]
     pub(crate) all: bool,
+    /// Directories too, with all that is in them
+    #[arg(short = 'r', long)]
+    pub(crate) recursive: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A place in a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Inside {
+    pub(crate) session: String,
+    pub(crate) path: PathBuf,
+}
+
+impl Inside {
+    /// `NAME:PATH`, unless it is a local path: one with a slash before its first colon.
+    pub(crate) fn parse(text: &OsStr) -> Option<Self> {
+        let bytes = text.as_bytes();
+        let colon = bytes.iter().position(|&byte| byte == b':')?;
+        let session = std::str::from_utf8(&bytes[..colon]).ok()?;
+        if session.is_empty() || session.contains('/') {
+            return None;
+        }
+        Some(Self { session: session.to_owned(), path: OsStr::from_bytes(&bytes[colon + 1..]).into() })
+    }
+}
+
+fn inside(text: &str) -> Result<Inside, String> {
+    Inside::parse(OsStr::new(text)).ok_or_else(|| "a file of a session is NAME:PATH".to_owned())
+}
+
+/// One end of a copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Inside(Inside),
+    Local(PathBuf),
+}
+
+fn end(text: &str) -> Result<End, std::convert::Infallible> {
+    Ok(Inside::parse(OsStr::new(text)).map_or_else(|| End::Local(text.into()), End::Inside))
+}
+
+/// Copy files and trees into a session and out of it
+#[derive(Debug, Args)]
+pub(crate) struct SessionCpArgs {
+    #[arg(value_name = "SRC", value_parser = end)]
+    pub(crate) from: End,
+    #[arg(value_name = "DST", value_parser = end)]
+    pub(crate) to: End,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionFileArgs {
+    #[arg(value_name = "NAME:PATH", value_parser = inside)]
+    pub(crate) file: Inside,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Write stdin to a file, in place of what it held
+#[derive(Debug, Args)]
+pub(crate) struct SessionWriteArgs {
+    #[arg(value_name = "NAME:PATH", value_parser = inside)]
+    pub(crate) file: Inside,
+    /// Its mode, in octal
+    #[arg(long, value_name = "MODE", value_parser = octal, default_value = "644")]
+    pub(crate) mode: u32,
+    /// Only if there is no such file yet
+    #[arg(long)]
+    pub(crate) new: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn octal(text: &str) -> Result<u32, String> {
+    match u32::from_str_radix(text, 8) {
+        Ok(mode) if mode <= 0o777 => Ok(mode),
+        _ => Err("a mode is octal, like 644".to_owned()),
+    }
+}
+
+/// Make a directory
+#[derive(Debug, Args)]
+pub(crate) struct SessionMkdirArgs {
+    #[arg(value_name = "NAME:PATH", value_parser = inside)]
+    pub(crate) directory: Inside,
+    /// Those above it too; one that is there is all right
+    #[arg(short = 'p', long)]
+    pub(crate) parents: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Give a file another name
+#[derive(Debug, Args)]
+pub(crate) struct SessionMvArgs {
+    #[arg(value_name = "NAME:PATH", value_parser = inside)]
+    pub(crate) from: Inside,
+    #[arg(value_name = "NAME:PATH", value_parser = inside)]
+    pub(crate) to: Inside,
+    /// Replace what has that name
+    #[arg(short = 'f', long)]
+    pub(crate) force: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -271,10 +271,8 @@ impl Sandbox {
     /// The sandbox's files, with the rights of its commands.
     pub fn files(&self) -> Result<Files, SessionError> {
         let channel = self.done(Call::Files)?.into_iter().next().ok_or_else(strange)?;
-        Files::connect(channel, FileTimeouts::default()).map_err(|error| SessionError::Refused {
-            why: error.to_string(),
-            fix: error.fix().into(),
-        })
+        Files::connect(channel, FileTimeouts::default())
+            .map_err(|error| SessionError::Refused { why: error.to_string(), fix: error.fix().into() })
     }
 
     /// Connect to a port of the sandbox's own loopback.

@@ -7,13 +7,16 @@ use ringfence_sandbox::{EndReason, SessionError, SessionStats};
 use ringfence_service::{Places, SessionRow, list_sessions, remove_session};
 use serde_json::json;
 
-use super::{done, open, refused};
-use crate::args::{SessionExtendArgs, SessionLsArgs, SessionNameArgs, SessionRmArgs};
+use super::{done, files, open, refused};
+use crate::args::{Inside, SessionExtendArgs, SessionLsArgs, SessionNameArgs, SessionRmArgs};
 use crate::failure::Failure;
 use crate::output;
 use crate::verbs::run::sentence;
 
 pub(super) fn ls(args: &SessionLsArgs) -> Result<i32, Failure> {
+    if let Some(directory) = &args.directory {
+        return files::ls(directory, args.json);
+    }
     let rows = list_sessions(&Places::from_env()?, args.all)?;
     if args.json {
         output::json(&rows.iter().map(summary).collect::<Vec<_>>());
@@ -165,12 +168,23 @@ pub(super) fn inspect(args: &SessionNameArgs) -> Result<i32, Failure> {
 
 pub(super) fn rm(args: &SessionRmArgs) -> Result<i32, Failure> {
     let places = Places::from_env()?;
-    let names = match args.all {
-        true => list_sessions(&places, true)?.into_iter().map(|row| row.facts.id).collect(),
-        false => args.names.clone(),
-    };
-    for name in &names {
-        remove_session(&places, name)?;
+    if args.all {
+        let names: Vec<String> = list_sessions(&places, true)?.into_iter().map(|row| row.facts.id).collect();
+        names.iter().try_for_each(|name| remove_session(&places, name))?;
+        return Ok(done(args.json, json!({ "removed": names })));
     }
+    for name in &args.names {
+        match (Inside::parse(name), name.to_str()) {
+            (Some(file), _) => files::rm(&file, args.recursive)?,
+            (None, Some(name)) => remove_session(&places, name)?,
+            (None, None) => {
+                return Err(Failure::new(
+                    format!("there is no session `{}`", name.display()),
+                    "see `ringfence session ls` for those that there are",
+                ));
+            }
+        }
+    }
+    let names: Vec<String> = args.names.iter().map(|name| name.to_string_lossy().into_owned()).collect();
     Ok(done(args.json, json!({ "removed": names })))
 }

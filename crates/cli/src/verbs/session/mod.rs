@@ -2,6 +2,7 @@
 
 mod create;
 pub(crate) mod exec;
+mod files;
 mod life;
 mod ports;
 mod processes;
@@ -33,6 +34,13 @@ pub(crate) fn session(args: SessionArgs) -> Result<i32, Failure> {
         SessionVerb::Expose(expose) => with_json(expose.json, || ports::expose(&expose)),
         SessionVerb::Unexpose(unexpose) => with_json(unexpose.json, || ports::unexpose(&unexpose)),
         SessionVerb::Rm(rm) => with_json(rm.json, || life::rm(&rm)),
+        SessionVerb::Cp(cp) => with_json(cp.json, || files::cp(&cp)),
+        SessionVerb::Cat(cat) => with_json(cat.json, || files::cat(&cat)),
+        SessionVerb::Write(write) => with_json(write.json, || files::write(&write)),
+        SessionVerb::Stat(stat) => with_json(stat.json, || files::stat(&stat)),
+        SessionVerb::Mkdir(mkdir) => with_json(mkdir.json, || files::mkdir(&mkdir)),
+        SessionVerb::Mv(mv) => with_json(mv.json, || files::mv(&mv)),
+        SessionVerb::Watch(watch) => with_json(watch.json, || files::watch(&watch)),
     }
 }
 
