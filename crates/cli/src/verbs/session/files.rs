@@ -269,7 +269,7 @@ pub(super) fn watch(args: &SessionFileArgs) -> Result<i32, Failure> {
             let path = event.path.to_string_lossy();
             output::json(&json!({ "change": change, "path": path, "directory": event.directory }));
         } else {
-            output::line(output::printable(&format!("{change}\t{}", event.path.display())));
+            output::line(format!("{change}\t{}", output::printable(&event.path.display().to_string())));
         }
     }
 }
