@@ -1,0 +1,62 @@
+//! Measures sessions: a command in one against a plain fork and exec and against the exec of others, bytes in and out,
+//! two hundred of them at once, snapshots and forks.
+//!
+//! `sessions [--quick] [--out DIR]` writes SESSIONS.md. A missed bar is a result, not an error: only what keeps it from
+//! measuring fails.
+
+mod contenders;
+mod crowd;
+mod others;
+mod report;
+mod stage;
+mod streams;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use ringfence_bench::Machine;
+
+use report::Report;
+use stage::Stage;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Amount {
+    pub(crate) rounds: usize,
+    pub(crate) sessions: usize,
+    pub(crate) transfers: usize,
+    pub(crate) stream_bytes: u64,
+}
+
+impl Amount {
+    const FULL: Self = Self { rounds: 300, sessions: 200, transfers: 100, stream_bytes: 512 << 20 };
+    const QUICK: Self = Self { rounds: 5, sessions: 6, transfers: 3, stream_bytes: 8 << 20 };
+}
+
+fn main() -> Result<()> {
+    let mut quick = false;
+    let mut out = PathBuf::from("bench");
+    let mut words = std::env::args_os().skip(1);
+    while let Some(word) = words.next() {
+        match word.to_str() {
+            Some("--quick") => quick = true,
+            Some("--out") => out = words.next().context("--out needs a directory")?.into(),
+            _ => bail!("unknown argument `{}`; usage: sessions [--quick] [--out DIR]", word.display()),
+        }
+    }
+    let machine = Machine::look();
+    let amount = if quick { Amount::QUICK } else { Amount::FULL };
+    let stage = Stage::new()?;
+    let execs = contenders::measure(&stage, amount)?;
+    let streams = streams::measure(&stage, amount)?;
+    let crowd = crowd::measure(&stage, amount)?;
+    drop(stage);
+    let report = Report { machine, quick, execs, streams, crowd };
+    std::fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
+    let path = out.join("SESSIONS.md");
+    std::fs::write(&path, report.markdown()).with_context(|| format!("cannot write {}", path.display()))?;
+    eprintln!("wrote {}", path.display());
+    for bar in report.bars() {
+        println!("{bar}");
+    }
+    Ok(())
+}
