@@ -7,6 +7,7 @@
 
 mod beneath;
 mod kept;
+mod names;
 mod pins;
 mod registry;
 mod repositories;
@@ -18,21 +19,17 @@ use std::path::{Path, PathBuf};
 
 use beneath::open_workspace;
 use kept::Kept;
+pub(crate) use names::Names;
 pub(crate) use pins::Pins;
 use pins::{Found, find};
 use registry::{Placeholder, Registry};
 pub(crate) use repositories::sockets_in;
-use repositories::{Survey, created, git_directories_in, git_places, gitdir_of, survey};
-use ringfence_policy::{Protected, ProtectedKind, protected};
+use repositories::{Survey, created, git_places, survey};
 use rustix::fs::fstat;
 pub(crate) use tracking::GitDirectory;
 
-use crate::plan::{PlannedWorkspace, WORKSPACE};
+use crate::plan::PlannedWorkspace;
 use crate::refusal::Refusal;
-use crate::view::normal;
-
-/// How many symlinks in a row are followed.
-const HOPS: u32 = 8;
 
 /// What held, and what must be looked at when the run ends.
 #[derive(Debug)]
@@ -109,38 +106,19 @@ impl Protection {
         state: &Path,
     ) -> std::io::Result<()> {
         self.registry = Some(Registry::open(state, workspace)?);
-        let lifted = |entry: &Protected| workspace.unprotect.iter().any(|name| name == entry.name);
         self.git_places = git_places(&workspace.source, &survey);
-        let mut scan = Scan { directory, workspace: &workspace.source, absent: Vec::new() };
-        // A bare repository is its own git directory.
-        let mut git_directories = survey.bare;
-        for root in [PathBuf::new()].into_iter().chain(survey.repositories) {
-            self.git_directory(&mut scan, &root.join(".git"), &mut git_directories);
-        }
-        for git in &git_directories {
+        let names = Names::find(directory, &workspace.source, survey, &workspace.unprotect);
+        for git in &names.git_directories {
             let head = git.join("HEAD");
             if let Some(kept) = Kept::read(directory, &head) {
                 self.heads.push((head, kept));
             }
         }
-        for entry in protected().iter().filter(|entry| !lifted(entry)) {
-            let is_dir = entry.kind == ProtectedKind::Dir;
-            match entry.name.strip_prefix(".git/") {
-                None => self.name(&mut scan, entry.name.into(), is_dir, HOPS),
-                Some(below) => {
-                    for git in &git_directories {
-                        self.name(&mut scan, git.join(below), is_dir, HOPS);
-                        if below == "config"
-                            && let Some((_, inode)) =
-                                self.existing.iter().find(|(name, _)| *name == git.join(below))
-                        {
-                            self.git_configs.push((git.clone(), *inode));
-                        }
-                    }
-                }
-            }
+        self.git_configs = names.git_configs();
+        for (name, inode) in names.existing {
+            self.keep(name, inode);
         }
-        let absent = scan.absent;
+        let absent = names.absent;
         let made =
             self.registry.as_mut().map(|registry| registry.place(directory.as_fd(), absent, &self.existing));
         for Placeholder { name, .. } in made.transpose()?.unwrap_or_default() {
@@ -149,68 +127,12 @@ impl Protection {
         Ok(())
     }
 
-    /// Find the git directory that `name` is or leads to, with those of its submodules and worktrees.
-    fn git_directory(&mut self, scan: &mut Scan<'_>, name: &Path, found: &mut BTreeSet<PathBuf>) {
-        let mut name = name.to_path_buf();
-        for _ in 0..HOPS {
-            let next = match find(scan.directory, &name) {
-                Found::Directory(_) => {
-                    found.extend(git_directories_in(scan.workspace, &name));
-                    found.insert(name);
-                    return;
-                }
-                Found::Link(inode, to) => {
-                    self.keep(name.clone(), inode);
-                    to
-                }
-                // A worktree's or submodule's `.git` file says where the repository is: it must not change.
-                Found::File(inode) => {
-                    self.keep(name.clone(), inode);
-                    let Some(to) = gitdir_of(scan.directory, &name) else { return };
-                    to
-                }
-                Found::Absent | Found::Elsewhere => return,
-            };
-            let Some(within) = scan.within(&name, &next) else { return };
-            name = within;
-        }
-    }
-
-    /// Protect one name, and what it leads to if it is a symlink to another place in the workspace.
-    fn name(&mut self, scan: &mut Scan<'_>, name: PathBuf, is_dir: bool, hops: u32) {
-        match find(scan.directory, &name) {
-            Found::Directory(inode) | Found::File(inode) => self.keep(name, inode),
-            Found::Link(inode, to) => {
-                let target = scan.within(&name, &to);
-                self.keep(name, inode);
-                if let Some(target) = target.filter(|_| hops > 0) {
-                    self.name(scan, target, is_dir, hops - 1);
-                }
-            }
-            Found::Absent => {
-                // The first part that is missing: behind it the command could make the rest.
-                let (mut name, mut is_dir) = (name, is_dir);
-                while let Some(above) = name.parent().filter(|above| !above.as_os_str().is_empty())
-                    && matches!(find(scan.directory, above), Found::Absent)
-                {
-                    (name, is_dir) = (above.to_path_buf(), true);
-                }
-                if !scan.absent.iter().any(|(had, _)| *had == name) {
-                    scan.absent.push((name, is_dir));
-                }
-            }
-            Found::Elsewhere => {}
-        }
-    }
-
     fn keep(&mut self, name: PathBuf, inode: u64) {
-        if !self.existing.iter().any(|(had, _)| *had == name) {
-            if let Some(kept) = self.directory.as_ref().and_then(|directory| Kept::read(directory, &name)) {
-                self.contents.push((name.clone(), kept));
-            }
-            self.existing.push((name.clone(), inode));
-            self.pins.read_only(name);
+        if let Some(kept) = self.directory.as_ref().and_then(|directory| Kept::read(directory, &name)) {
+            self.contents.push((name.clone(), kept));
         }
+        self.existing.push((name.clone(), inode));
+        self.pins.read_only(name);
     }
 
     pub(crate) fn pins(&self) -> &Pins {
@@ -268,24 +190,5 @@ impl Protection {
             notes.extend(created(&self.workspace, &self.git_places));
         }
         notes
-    }
-}
-
-/// Looking through a workspace.
-struct Scan<'a> {
-    directory: &'a OwnedFd,
-    workspace: &'a Path,
-    /// Names that need a placeholder, and whether it is a directory.
-    absent: Vec<(PathBuf, bool)>,
-}
-
-impl Scan<'_> {
-    /// Where a link at `name` leads, as a name of the workspace, if it stays in it.
-    fn within(&self, name: &Path, to: &Path) -> Option<PathBuf> {
-        let base = self.workspace.join(name);
-        let target = normal(base.parent()?, to);
-        let below =
-            target.strip_prefix(self.workspace).ok().or_else(|| target.strip_prefix(WORKSPACE).ok())?;
-        (!below.as_os_str().is_empty()).then(|| below.to_path_buf())
     }
 }
