@@ -34,8 +34,9 @@ pub use fds::{
 pub use helper::{Helper, Pending};
 pub use idmap::{IdMap, deny_setgroups, write_id_map};
 pub use mount::{
-    MountFlags, attach, attach_to, clone_tree, clone_tree_of, idmap_tree, make_private, mount_devpts,
-    mount_overlay, mount_proc, mount_tmpfs, pivot_into, release_old_root, restrict_mount, restrict_tree,
+    MountFlags, attach, attach_to, clone_mount, clone_tree, clone_tree_of, idmap_tree, make_private,
+    mount_devpts, mount_overlay, mount_proc, mount_tmpfs, pivot_into, release_old_root, restrict_mount,
+    restrict_tree,
 };
 pub use namespaces::{
     Fork, Namespaces, NewNetwork, enter_network, fork_copy, fork_into, make_network, spawn, unshare_cgroup,

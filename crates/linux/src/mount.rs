@@ -58,6 +58,13 @@ pub fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
     Ok(open_tree(CWD, path, flags)?)
 }
 
+/// A detached copy of the one mount at `path`, without those below. An ordinary user's namespace refuses that where there
+/// are any: they might be there to cover something.
+pub fn clone_mount(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    Ok(open_tree(CWD, path, flags)?)
+}
+
 fn set_attributes(tree: BorrowedFd<'_>, path: &Path, flags: i32, attr: &libc::mount_attr) -> io::Result<()> {
     let path = c_path(path)?;
     // SAFETY: `path` is a C string and `attr` a live struct whose size is passed.

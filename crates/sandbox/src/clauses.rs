@@ -54,10 +54,13 @@ pub(crate) fn describe(mut plan: Plan, policy: &Policy, host: &Host, strict: boo
         "tmpfs with size and nr_inodes, shared by /tmp and /dev/shm",
     );
     if let Some(workspace) = &plan.workspace {
-        if workspace.protect {
-            receipt.enforced(Clause::FilesystemProtected, "", "mount + end check");
-        } else {
-            receipt.waived(Clause::FilesystemProtected);
+        let waived = policy.waived.contains(&Clause::FilesystemProtected);
+        match (waived, &workspace.layers) {
+            (true, _) => receipt.waived(Clause::FilesystemProtected),
+            (false, None) => receipt.enforced(Clause::FilesystemProtected, "", "mount + end check"),
+            (false, Some(_)) => {
+                receipt.enforced(Clause::FilesystemProtected, "", "left out when the overlay is committed");
+            }
         }
     }
     if policy.waived.contains(&Clause::FilesystemLandlock) {
@@ -115,7 +118,12 @@ pub(crate) fn describe(mut plan: Plan, policy: &Policy, host: &Host, strict: boo
 }
 
 fn workspace_mechanism(plan: &Plan) -> String {
+    let layered = plan.workspace.as_ref().is_some_and(|workspace| workspace.layers.is_some());
     match plan.ids.mapped {
+        Some(_) if layered => {
+            "overlay with id maps: writes go to a layer on disk until they are committed".into()
+        }
+        None if layered => "overlay: writes go to a layer on disk until they are committed".into(),
         Some(_) => "bind with an id map: files land as the directory's owner's".into(),
         None => "bind of your own directory".into(),
     }

@@ -52,8 +52,9 @@ pub(crate) fn working_directory(
     let start = match workspace {
         Some(workspace) => {
             let root = workspace.own_path.as_deref().unwrap_or(Path::new(WORKSPACE));
-            match host.current.strip_prefix(&workspace.source) {
-                Ok(below) if !below.as_os_str().is_empty() => root.join(below),
+            let below = host.workspace.as_ref().map(|own| host.current.strip_prefix(&own.path));
+            match below {
+                Some(Ok(below)) if !below.as_os_str().is_empty() => root.join(below),
                 _ => root.to_path_buf(),
             }
         }

@@ -11,6 +11,7 @@ use ringfence_policy::{HostFiles, Policy, ToolchainDir, Workspace, secrets, tool
 use rustix::fs::OFlags;
 
 use crate::attachment::{Attachment, FileId};
+use crate::layers::LayersDir;
 use crate::network::{NetworkFacts, needs_egress};
 use crate::protect::sockets_in;
 use crate::refusal::Refusal;
@@ -42,6 +43,17 @@ pub struct WorkspaceDir {
     pub inode: u64,
 }
 
+impl WorkspaceDir {
+    /// Of the directory at `path`, which has no link in it.
+    pub(crate) fn of(path: PathBuf) -> std::io::Result<Self> {
+        let facts = fs::symlink_metadata(&path)?;
+        if !facts.is_dir() {
+            return Err(rustix::io::Errno::NOTDIR.into());
+        }
+        Ok(Self { uid: facts.uid(), gid: facts.gid(), device: facts.dev(), inode: facts.ino(), path })
+    }
+}
+
 /// The name and address that commits carry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitUser {
@@ -69,6 +81,8 @@ pub struct Host {
     pub environment: BTreeMap<String, String>,
     pub roots: Vec<RootEntry>,
     pub workspace: Option<WorkspaceDir>,
+    /// For a copy-on-write workspace: what lies beneath, and where writes go.
+    pub layers: Option<LayersDir>,
     pub read: Vec<HostPath>,
     pub write: Vec<HostPath>,
     /// With their sources as they really are.
@@ -117,6 +131,8 @@ impl Host {
         })?;
         let environment = passed_environment(policy);
         let workspace = find_workspace(policy, &current, &home)?;
+        let layers =
+            request.workspace_layers.as_ref().map(|layers| layers.look(workspace.as_ref())).transpose()?;
         let toolchains = if policy.filesystem.toolchains { find_toolchains(&home) } else { Vec::new() };
         let all = policy.filesystem.host == HostFiles::All;
         let resolve = |paths: &[PathBuf]| -> Result<Vec<HostPath>, Refusal> {
@@ -152,6 +168,7 @@ impl Host {
         let attachments = attachments.collect::<Result<Vec<_>, Refusal>>()?;
         let shows_more = all
             || workspace.is_some()
+            || layers.is_some()
             || !read.is_empty()
             || !write.is_empty()
             || !toolchains.is_empty()
@@ -184,6 +201,7 @@ impl Host {
             home,
             current,
             workspace,
+            layers,
         })
     }
 }
@@ -331,8 +349,7 @@ fn find_workspace(policy: &Policy, current: &Path, home: &Path) -> Result<Option
     let problem =
         |what: &str| Refusal::bad(format!("{} cannot be the workspace: {what}", path.display()), fix);
     let real = fs::canonicalize(&path).map_err(|error| problem(&error.to_string()))?;
-    let facts = fs::metadata(&real).map_err(|error| problem(&error.to_string()))?;
-    if !facts.is_dir() {
+    if !fs::metadata(&real).map_err(|error| problem(&error.to_string()))?.is_dir() {
         return Err(problem("it is not a directory"));
     }
     let real_home = fs::canonicalize(home).unwrap_or_else(|_| home.to_path_buf());
@@ -351,13 +368,7 @@ fn find_workspace(policy: &Policy, current: &Path, home: &Path) -> Result<Option
     if is_system {
         return Err(problem("it is a directory of the system"));
     }
-    Ok(Some(WorkspaceDir {
-        uid: facts.uid(),
-        gid: facts.gid(),
-        device: facts.dev(),
-        inode: facts.ino(),
-        path: real,
-    }))
+    WorkspaceDir::of(real).map(Some).map_err(|error| problem(&error.to_string()))
 }
 
 fn find_toolchains(home: &Path) -> Vec<ToolchainDir> {

@@ -10,6 +10,7 @@ mod environment;
 mod files;
 mod host;
 mod infer;
+mod layers;
 mod limits;
 mod network;
 mod network_record;
@@ -29,6 +30,7 @@ pub use files::{
     Copied, CopyLimits, CopyProgress, Draft, FileError, FileProblem, FileTimeouts, Files, ListLimit, Watch,
 };
 pub use host::{GitUser, Host, HostPath, OuterIds, RootEntry, WorkspaceDir};
+pub use layers::{LayersDir, WorkspaceLayers};
 pub use network::{NetworkFacts, PlannedEgress};
 pub use network_record::{ConnectionRecord, NetworkRecord};
 pub use outcome::{Captured, End, Outcome, Usage};

@@ -61,11 +61,10 @@ pub(crate) fn plan_limits(
         receipt.enforced(Clause::LimitProcesses, processes.to_string(), mechanism);
     }
     if let Some(disk) = limits.disk {
-        if host.workspace.is_some() && asked(Clause::LimitDisk) {
+        if let Some(why) = unbounded_workspace(host).filter(|_| asked(Clause::LimitDisk)) {
             return Err(Refusal::NotEnforceable {
                 clause: Clause::LimitDisk.as_str(),
-                why: "the workspace is your own directory, and its filesystem has no project quota for it"
-                    .into(),
+                why: why.into(),
                 fix:
                     "leave --disk out, or use a private workspace: --profile restrictive without --workspace"
                         .into(),
@@ -129,6 +128,20 @@ pub(crate) fn plan_limits(
         output: limits.output.map(|output| output.bytes()),
         wall_time: limits.wall_time.map(|span| span.duration()),
     })
+}
+
+/// Why what is written to the workspace has no bound, if it has none.
+fn unbounded_workspace(host: &Host) -> Option<&'static str> {
+    match (&host.layers, &host.workspace) {
+        (Some(_), _) => Some(
+            "what is written to an overlay workspace is kept in a directory on disk, and its filesystem has no project \
+             quota for it",
+        ),
+        (None, Some(_)) => {
+            Some("the workspace is your own directory, and its filesystem has no project quota for it")
+        }
+        (None, None) => None,
+    }
 }
 
 fn drop_limit(limits: &mut Limits, clause: Clause) {

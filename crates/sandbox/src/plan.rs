@@ -46,6 +46,12 @@ pub enum Mount {
         target: PathBuf,
         own_ids: bool,
     },
+    /// The workspace as a copy-on-write view of `lower`; `layers` holds what is written.
+    Layered {
+        lower: PathBuf,
+        layers: PathBuf,
+        target: PathBuf,
+    },
     /// A directory in the private layer that the disk limit holds for.
     Private {
         target: PathBuf,
@@ -91,6 +97,7 @@ impl Mount {
         match self {
             Self::Bind { target, .. }
             | Self::Overlay { target, .. }
+            | Self::Layered { target, .. }
             | Self::Private { target, .. }
             | Self::Temporary { target, .. }
             | Self::Symlink { target, .. }
@@ -122,7 +129,7 @@ pub struct MappedIds {
     pub owner_gid: u32,
 }
 
-/// The direct workspace and where it is inside.
+/// The workspace, where it has a directory of the host, and where it is inside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlannedWorkspace {
     pub source: PathBuf,
@@ -132,6 +139,10 @@ pub struct PlannedWorkspace {
     pub inode: u64,
     /// Its own path inside, where the policy shows it there too.
     pub own_path: Option<PathBuf>,
+    /// Copy-on-write: where writes go. Its protected names are filtered when they are committed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layers: Option<PathBuf>,
+    /// Its protected names are pinned.
     pub protect: bool,
     pub unprotect: Vec<String>,
     /// Sockets of the host in it, relative; shown as empty files.
@@ -235,7 +246,8 @@ fn plan_ids(policy: &Policy, host: &Host) -> Ids {
     let mapped = match host.ids {
         OuterIds::Own => None,
         OuterIds::Unused(outside) => {
-            let owner = host.workspace.as_ref().map_or((host.uid, host.gid), |found| (found.uid, found.gid));
+            let shown = host.layers.as_ref().map(|layers| &layers.lower).or(host.workspace.as_ref());
+            let owner = shown.map_or((host.uid, host.gid), |found| (found.uid, found.gid));
             Some(MappedIds { outside, owner_uid: owner.0, owner_gid: owner.1 })
         }
     };
@@ -256,14 +268,17 @@ fn plan_ids(policy: &Policy, host: &Host) -> Ids {
 }
 
 fn plan_workspace(policy: &Policy, host: &Host) -> Option<PlannedWorkspace> {
-    let found = host.workspace.as_ref()?;
+    let layers = host.layers.as_ref();
+    let found = layers.map(|layers| &layers.lower).or(host.workspace.as_ref())?;
+    let own_path = host.workspace.as_ref().filter(|_| policy.profile != ProfileName::Restrictive);
     let sockets = host.sockets.iter().filter_map(|path| path.strip_prefix(&found.path).ok());
     Some(PlannedWorkspace {
         source: found.path.clone(),
         device: found.device,
         inode: found.inode,
-        own_path: (policy.profile != ProfileName::Restrictive).then(|| found.path.clone()),
-        protect: !policy.waived.contains(&Clause::FilesystemProtected),
+        own_path: own_path.map(|workspace| workspace.path.clone()),
+        layers: layers.map(|layers| layers.directory.clone()),
+        protect: layers.is_none() && !policy.waived.contains(&Clause::FilesystemProtected),
         unprotect: policy.filesystem.unprotect.iter().cloned().collect(),
         sockets: sockets.map(Path::to_path_buf).collect(),
     })
@@ -340,7 +355,14 @@ fn plan_mounts(
     match workspace {
         None => mounts.push(Mount::Private { target: path(WORKSPACE), mode: 0o700 }),
         Some(workspace) => {
-            mounts.push(bind(&workspace.source, Path::new(WORKSPACE), Access::Write, true));
+            mounts.push(match &workspace.layers {
+                None => bind(&workspace.source, Path::new(WORKSPACE), Access::Write, true),
+                Some(layers) => Mount::Layered {
+                    lower: workspace.source.clone(),
+                    layers: layers.clone(),
+                    target: path(WORKSPACE),
+                },
+            });
             if let Some(own) = &workspace.own_path {
                 mounts.push(bind(&workspace.source, own, Access::Write, true));
             }
@@ -371,12 +393,12 @@ fn hidden(host: &Host, workspace: Option<&PlannedWorkspace>, mounts: &[Mount]) -
         .iter()
         .filter(|path| !in_workspace(path) && binds.iter().any(|shown| path.starts_with(shown)));
     let mut hidden: Vec<PathBuf> = credentials.chain(&host.hide).chain(sockets).cloned().collect();
-    if let Some(workspace) = workspace {
+    if let Some(workspace) = &host.workspace {
         // The same place under the workspace's other name.
         let twins: Vec<PathBuf> = host
             .hide
             .iter()
-            .filter_map(|path| path.strip_prefix(&workspace.source).ok())
+            .filter_map(|path| path.strip_prefix(&workspace.path).ok())
             .map(|rest| Path::new(WORKSPACE).join(rest))
             .collect();
         hidden.extend(twins);

@@ -21,6 +21,7 @@ fn host(uid: u32) -> Host {
         environment: BTreeMap::from([("PATH".into(), "/usr/bin".into())]),
         roots: vec![root("/usr", None), root("/bin", Some("usr/bin")), root("/etc", None)],
         workspace: None,
+        layers: None,
         read: Vec::new(),
         write: Vec::new(),
         attachments: Vec::new(),
@@ -63,6 +64,7 @@ fn request(profile: ProfileName, toml: &str) -> Request {
         argv: vec!["true".into()],
         directory: None,
         attached: Attached::default(),
+        workspace_layers: None,
         stream: Stream::Inherit,
         trace: false,
         learn: false,
@@ -230,4 +232,56 @@ fn a_throwaway_copy_is_refused_where_there_is_no_overlay() {
     host.attachments = vec![attachment("/skills/general/one", AttachAs::Copy)];
     let refused = plan(&request(ProfileName::Restrictive, ""), &host, "native");
     assert!(matches!(refused, Err(Refusal::NotEnforceable { clause: "filesystem.attached", .. })));
+}
+
+fn layered(host: Host) -> Host {
+    let mut host = workspace(host);
+    let lower = host.workspace.clone().unwrap();
+    host.layers = Some(crate::layers::LayersDir { directory: "/state/sessions/s1".into(), lower });
+    host
+}
+
+#[test]
+fn an_overlay_workspace_is_shown_like_a_direct_one_and_nothing_in_it_is_pinned() {
+    let plan = planned(ProfileName::Moderate, "", &layered(host(1000))).unwrap();
+    let workspace = plan.workspace.as_ref().unwrap();
+    assert!(!workspace.protect);
+    assert_eq!(workspace.own_path.as_deref(), Some(Path::new("/home/ann/project")));
+    assert!(plan.mounts.contains(&Mount::Layered {
+        lower: "/home/ann/project".into(),
+        layers: "/state/sessions/s1".into(),
+        target: WORKSPACE.into(),
+    }));
+    let mechanism = |clause| {
+        let line = plan.receipt.clauses.iter().find(|line| line.clause == clause).unwrap();
+        (line.status, line.mechanism.as_str())
+    };
+    let enforced = crate::receipt::Status::Enforced;
+    let workspace = "overlay: writes go to a layer on disk until they are committed";
+    assert_eq!(mechanism(Clause::FilesystemWorkspace), (enforced, workspace));
+    assert_eq!(mechanism(Clause::FilesystemProtected), (enforced, "left out when the overlay is committed"));
+    let waived =
+        planned(ProfileName::Moderate, "waive = ['filesystem.protected']", &layered(host(0))).unwrap();
+    let line = waived.receipt.clauses.iter().find(|line| line.clause == Clause::FilesystemProtected).unwrap();
+    assert_eq!(line.status, crate::receipt::Status::Waived);
+}
+
+#[test]
+fn a_disk_limit_on_an_overlay_workspace_is_refused() {
+    let host = layered(host(1000));
+    assert!(planned(ProfileName::Moderate, "", &host).is_ok());
+    let refusal = planned(ProfileName::Moderate, "[limits]\ndisk = '1G'", &host).unwrap_err();
+    assert!(refusal.to_string().contains("overlay workspace"), "{refusal}");
+}
+
+#[test]
+fn a_snapshot_beneath_takes_the_directorys_place_and_its_owner() {
+    let mut host = layered(host(0));
+    let lower = host.layers.as_mut().map(|layers| &mut layers.lower).unwrap();
+    (lower.path, lower.uid, lower.gid) = ("/state/snapshots/t1".into(), 7, 8);
+    let plan = planned(ProfileName::Moderate, "", &host).unwrap();
+    assert_eq!(plan.workspace.as_ref().unwrap().source, Path::new("/state/snapshots/t1"));
+    assert_eq!(plan.directory, Path::new("/home/ann/project/sub"));
+    let mapped = plan.ids.mapped.unwrap();
+    assert_eq!((mapped.owner_uid, mapped.owner_gid), (7, 8));
 }

@@ -45,6 +45,7 @@ pub(crate) fn fix_for(step: &str, errno: i32) -> String {
     const ENOSPC: i32 = 28;
     const EACCES: i32 = 13;
     const ENOSYS: i32 = 38;
+    const EINVAL: i32 = 22;
     let text = match (step, errno) {
         ("make namespaces", EPERM) => {
             "user namespaces are closed here: sysctl -w kernel.unprivileged_userns_clone=1 (Debian), \
@@ -72,6 +73,14 @@ pub(crate) fn fix_for(step: &str, errno: i32) -> String {
         ("make mounts private", EPERM | EACCES) => {
             "AppArmor takes the rights of new user namespaces away (Ubuntu): \
              sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or install a profile for ringfence"
+        }
+        ("open what lies beneath the workspace,", EINVAL) => {
+            "another filesystem is mounted beneath it, and an ordinary user can't leave that out: unmount it, choose a \
+             directory without, or use the directory itself as the workspace"
+        }
+        ("mount the layers of the workspace at", EINVAL) => {
+            "the layer for writes must lie on ext4, xfs, btrfs or tmpfs (not on another overlay, as in a container): put \
+             the state directory there"
         }
         _ => "run `ringfence doctor` to see what this host lacks",
     };

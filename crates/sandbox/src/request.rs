@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use ringfence_policy::Merged;
 
 use crate::attachment::Attached;
+use crate::layers::WorkspaceLayers;
 
 /// Where the command's stdin, stdout and stderr go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub struct Request {
     /// A directory inside; relative to where the command would start otherwise.
     pub directory: Option<PathBuf>,
     pub attached: Attached,
+    /// The workspace is copy-on-write: what is written to it is kept here.
+    pub workspace_layers: Option<WorkspaceLayers>,
     pub stream: Stream,
     /// Report every refused file access, exactly.
     pub trace: bool,

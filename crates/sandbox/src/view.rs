@@ -47,9 +47,16 @@ pub(crate) fn refused(plan: &Plan, path: &Path, intent: Intent) -> Option<Blocke
         }
         (Some(Mount::Bind { .. } | Mount::File { .. }), _) => None,
         // Private places: what the host has there is another thing.
-        (Some(Mount::Overlay { .. } | Mount::Proc { .. } | Mount::Device { .. } | Mount::Seed { .. }), _) => {
-            None
-        }
+        (
+            Some(
+                Mount::Overlay { .. }
+                | Mount::Layered { .. }
+                | Mount::Proc { .. }
+                | Mount::Device { .. }
+                | Mount::Seed { .. },
+            ),
+            _,
+        ) => None,
         (Some(_) | None, Intent::Read) => Some(Blocked::FileRead { path }),
         (None, Intent::Write) => Some(Blocked::FileWrite { path }),
         (Some(_), Intent::Write) => None,

@@ -127,6 +127,7 @@ pub(crate) fn decide(places: &Places, spec: RunSpec) -> Result<(Request, Plan, V
         argv: spec.argv,
         directory: spec.directory,
         attached: spec.attached,
+        workspace_layers: None,
         stream: spec.stream,
         trace: spec.trace,
         learn,

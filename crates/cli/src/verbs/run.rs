@@ -192,6 +192,7 @@ fn mount_row(mount: &Mount) -> [String; 3] {
             (format!("{access:?}").to_lowercase(), source.display().to_string())
         }
         Mount::Overlay { source, .. } => ("throwaway layer over".into(), source.display().to_string()),
+        Mount::Layered { lower, .. } => ("copy-on-write over".into(), lower.display().to_string()),
         Mount::Private { .. } => ("private, empty".into(), String::new()),
         Mount::Temporary { bytes, .. } => {
             (format!("tmpfs of {}", ringfence_policy::ByteSize(*bytes)), String::new())

@@ -32,7 +32,7 @@ fn outside(plan: &Plan, path: &Path, hops: usize) -> Option<PathBuf> {
         .max_by_key(|mount| mount.target().components().count())?;
     let rest = path.strip_prefix(over.target()).ok()?;
     match over {
-        Mount::Bind { source, .. } | Mount::Overlay { source, .. } => {
+        Mount::Bind { source, .. } | Mount::Overlay { source, .. } | Mount::Layered { lower: source, .. } => {
             let mut real = source.clone();
             for part in rest.components() {
                 real.push(part);

@@ -171,10 +171,10 @@ fn on_read_only_mount(stdin: &OwnedFd) -> Option<OwnedFd> {
     Some(again)
 }
 
-/// The owner's mapped trees, at their places in the plan. Also the signal that the id map is written.
+/// The owner's mapped trees, at their places in the plan, and after them the workspace's layers. Also the signal that the id map is written.
 fn receive_trees(control: &OwnedFd, plan: &Plan, steps: &Steps) -> Result<Vec<Option<OwnedFd>>, Failure> {
     let mut trees: Vec<Option<OwnedFd>> = Vec::new();
-    trees.resize_with(plan.mounts.len(), || None);
+    trees.resize_with(plan.mounts.len() + 1, || None);
     loop {
         let message = steps.run("hear from the owner", "", || recv_with_fds(control.as_fd()))?;
         // The last message is one byte; others carry an index, in two bytes, for each descriptor.
@@ -267,9 +267,11 @@ fn landlock_rules(plan: &Plan) -> Vec<LandlockRule<'_>> {
     for mount in &plan.mounts {
         let access = match mount {
             Mount::Bind { access: Access::Read, .. } => LandlockAccess::Read,
-            Mount::Bind { .. } | Mount::Overlay { .. } | Mount::Private { .. } | Mount::Temporary { .. } => {
-                LandlockAccess::Write
-            }
+            Mount::Bind { .. }
+            | Mount::Overlay { .. }
+            | Mount::Layered { .. }
+            | Mount::Private { .. }
+            | Mount::Temporary { .. } => LandlockAccess::Write,
             _ => continue,
         };
         rules.push(rule(mount.target(), access));

@@ -414,8 +414,11 @@ fn private_mounts(plan: &Plan, root: i32) -> Vec<u64> {
         plan.mounts[at + 1..].iter().all(|later| later.target() != target)
     };
     let places = plan.mounts.iter().enumerate().filter(|(at, mount)| {
-        matches!(mount, Mount::Private { .. } | Mount::Temporary { .. } | Mount::Overlay { .. })
-            && is_on_top(*at)
+        let private = matches!(
+            mount,
+            Mount::Private { .. } | Mount::Temporary { .. } | Mount::Overlay { .. } | Mount::Layered { .. }
+        );
+        private && is_on_top(*at)
     });
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS;
     places

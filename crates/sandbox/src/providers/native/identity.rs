@@ -3,9 +3,11 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 
 use ringfence_linux::{
-    IdMap, become_user, clone_tree, deny_setgroups, idmap_tree, set_dumpable, unshare_user, write_id_map,
+    IdMap, become_user, clone_mount, clone_tree, deny_setgroups, idmap_tree, set_dumpable, unshare_user,
+    write_id_map,
 };
 
 use super::faults::Steps;
@@ -69,12 +71,18 @@ pub(super) fn map_trees(pid: i32, plan: &Plan, steps: &Steps) -> Result<Vec<(usi
                 let own = plan.workspace.as_ref().and_then(|workspace| workspace.own_path.as_deref());
                 let is_workspace =
                     plan.workspace.as_ref().is_some_and(|workspace| workspace.source == *source);
-                if is_workspace && own == Some(target) && target != std::path::Path::new(WORKSPACE) {
+                if is_workspace && own == Some(target) && target != Path::new(WORKSPACE) {
                     continue;
                 }
                 (source, *access == Access::Write)
             }
             Mount::Overlay { source, own_ids: true, .. } => (source, false),
+            Mount::Layered { lower, layers, .. } => {
+                for (place, directory) in [(index, lower), (plan.mounts.len(), layers)] {
+                    trees.push((place, map_alone(directory, &namespace, steps)?));
+                }
+                continue;
+            }
             _ => continue,
         };
         let tree = steps.run("clone the mount of", source, || clone_tree(source))?;
@@ -87,4 +95,12 @@ pub(super) fn map_trees(pid: i32, plan: &Plan, steps: &Steps) -> Result<Vec<(usi
         trees.push((index, tree));
     }
     Ok(trees)
+}
+
+/// One directory without what is mounted beneath it.
+fn map_alone(directory: &Path, namespace: &File, steps: &Steps) -> Result<OwnedFd, Failure> {
+    let tree = steps.run("clone the mount of", directory, || clone_mount(directory))?;
+    idmap_tree(tree.as_fd(), namespace.as_fd())
+        .map_err(|error| failure("map the owner of files in", directory, &error))?;
+    Ok(tree)
 }

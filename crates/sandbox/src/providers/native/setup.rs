@@ -8,8 +8,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use ringfence_linux::{
-    MountFlags, attach, clone_tree, make_private, mount_devpts, mount_overlay, mount_proc, mount_tmpfs,
-    pivot_into, restrict_mount, restrict_tree,
+    MountFlags, attach, clone_mount, clone_tree, make_private, mount_devpts, mount_overlay, mount_proc,
+    mount_tmpfs, pivot_into, restrict_mount, restrict_tree,
 };
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::io::Errno;
@@ -56,12 +56,15 @@ struct Builder<'a> {
     stage: PathBuf,
     layers: u32,
     temporary: u32,
+    /// Where writes to a copy-on-write workspace go, mapped by the owner; an ordinary user's is cloned here.
+    workspace_layers: Option<OwnedFd>,
 }
 
 /// Build the plan's root and make it this namespace's. `trees` are the mounts' sources that the owner cloned and
-/// mapped, by index in the plan; the others are cloned here.
-pub(super) fn build_root(plan: &Plan, pins: &Pins, trees: Vec<Option<OwnedFd>>, steps: &Steps) -> Done {
+/// mapped, by index in the plan, the workspace's layers after them; the others are cloned here.
+pub(super) fn build_root(plan: &Plan, pins: &Pins, mut trees: Vec<Option<OwnedFd>>, steps: &Steps) -> Done {
     steps.run("make mounts private", "/", make_private)?;
+    let workspace_layers = if trees.len() > plan.mounts.len() { trees.pop().flatten() } else { None };
     let sources = clone_sources(plan, trees, steps)?;
     let stage = ["/tmp", "/mnt", "/usr", "/etc"]
         .into_iter()
@@ -71,7 +74,7 @@ pub(super) fn build_root(plan: &Plan, pins: &Pins, trees: Vec<Option<OwnedFd>>, 
     let root = stage.join(ROOT);
     // Every mode here is meant as it is written; the command gets the caller's umask back.
     let umask = rustix::process::umask(Mode::empty());
-    let mut builder = Builder { plan, pins, steps, root, stage, layers: 0, temporary: 0 };
+    let mut builder = Builder { plan, pins, steps, root, stage, layers: 0, temporary: 0, workspace_layers };
     builder.mount_stage()?;
     for (index, (mount, source)) in plan.mounts.iter().zip(&sources).enumerate() {
         builder.place(index, mount, source.as_ref().map(AsFd::as_fd))?;
@@ -95,9 +98,13 @@ fn clone_sources(
             (None, Mount::Bind { source, .. }) => Some(steps.run("open", source, || clone_tree(source))?),
             // An overlay of an ordinary user's directory takes it by its path: see `overlay`.
             (None, Mount::Overlay { source, .. }) => Some(steps.run("open", source, || clone_tree(source))?),
+            (None, Mount::Layered { lower, .. }) => {
+                Some(steps.run("open what lies beneath the workspace,", lower, || clone_mount(lower))?)
+            }
             (None, _) => None,
         };
-        if let (Some(workspace), Some(tree), Mount::Bind { target, .. }) = (&plan.workspace, &source, mount)
+        if let (Some(workspace), Some(tree), Mount::Bind { target, .. } | Mount::Layered { target, .. }) =
+            (&plan.workspace, &source, mount)
             && target == Path::new(WORKSPACE)
         {
             steps.run("recognise the workspace", &workspace.source, || is_same(workspace, tree.as_fd()))?;
@@ -175,10 +182,7 @@ impl Builder<'_> {
                     self.make_mountpoint(&target, is_directory(tree)?)?;
                     attach(tree, &target)
                 })?;
-                if at == Path::new(WORKSPACE) && self.plan.workspace.is_some() {
-                    self.pins.mount(&target, &self.stage.join("empty"), steps)?;
-                }
-                Ok(())
+                self.pin_workspace(at, &target)
             }
             (Mount::Bind { target: at, .. }, None) => steps.run("bind", at, || {
                 let tree = clone_tree(&self.inside(Path::new(WORKSPACE)))?;
@@ -187,6 +191,16 @@ impl Builder<'_> {
             }),
             (Mount::Overlay { target: at, .. }, Some(tree)) => {
                 steps.run("mount a throwaway layer on", at, || self.overlay(tree, &target))
+            }
+            (Mount::Layered { target: at, layers, .. }, Some(tree)) => {
+                let layers = match self.workspace_layers.take() {
+                    Some(mapped) => mapped,
+                    None => steps.run("open", layers, || clone_mount(layers))?,
+                };
+                steps.run("mount the layers of the workspace at", at, || {
+                    self.layered(tree, layers.as_fd(), &target)
+                })?;
+                self.pin_workspace(at, &target)
             }
             (Mount::Private { target: at, mode }, _) => steps.run("make a private directory at", at, || {
                 let layer = self.next_layer();
@@ -228,7 +242,7 @@ impl Builder<'_> {
             (Mount::Proc { .. }, _) => self.mount_proc(&target),
             (Mount::Seed { target: at, text }, _) => steps.run("write", at, || self.seed(at, text)),
             (Mount::Hide { target: at }, _) => steps.run("hide", at, || self.hide(at)),
-            (Mount::Overlay { .. }, None) => {
+            (Mount::Overlay { .. } | Mount::Layered { .. }, None) => {
                 Err(failure("open", mount.target(), &io::ErrorKind::NotFound.into()))
             }
         }
@@ -250,6 +264,28 @@ impl Builder<'_> {
         attach(lower, &below)?;
         self.make_mountpoint(target, true)?;
         mount_overlay(&below, &upper, &work, target)
+    }
+
+    /// What was written before, in a session that was stopped, is there again.
+    fn layered(&mut self, lower: BorrowedFd<'_>, layers: BorrowedFd<'_>, target: &Path) -> io::Result<()> {
+        restrict_tree(lower, MountFlags::READ_ONLY)?;
+        restrict_tree(layers, MountFlags::WRITABLE)?;
+        let place = self.next_layer();
+        let [below, above] = ["lower", "layers"].map(|name| place.join(name));
+        for directory in [&place, &below, &above] {
+            make_dir(directory, 0o755)?;
+        }
+        attach(lower, &below)?;
+        attach(layers, &above)?;
+        self.make_mountpoint(target, true)?;
+        mount_overlay(&below, &above.join("upper"), &above.join("work"), target)
+    }
+
+    fn pin_workspace(&self, at: &Path, target: &Path) -> Done {
+        if at == Path::new(WORKSPACE) && self.plan.workspace.is_some() {
+            self.pins.mount(target, &self.stage.join("empty"), self.steps)?;
+        }
+        Ok(())
     }
 
     fn mount_proc(&self, target: &Path) -> Done {
