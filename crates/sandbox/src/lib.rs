@@ -15,6 +15,7 @@ mod limits;
 mod network;
 mod network_record;
 mod outcome;
+mod overlay;
 mod plan;
 mod protect;
 mod providers;
@@ -34,6 +35,10 @@ pub use layers::{LayersDir, WorkspaceLayers};
 pub use network::{NetworkFacts, PlannedEgress};
 pub use network_record::{ConnectionRecord, NetworkRecord};
 pub use outcome::{Captured, End, Outcome, Usage};
+pub use overlay::{
+    Change, ChangeKind, CommitOptions, CommitReport, Conflict, ConflictReason, Content, Entry, EntryKind,
+    Guarding, LeftOut, LeftOutReason, Overlay, OverlayError, Recovered, Unfinished, prepare_layers,
+};
 pub use plan::{Access, Ids, MappedIds, Mount, Plan, PlannedLimits, PlannedWorkspace, WORKSPACE, plan};
 pub use providers::{Native, Provider};
 pub use receipt::{Receipt, ReceiptLine, Status};
