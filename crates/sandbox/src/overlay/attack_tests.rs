@@ -45,6 +45,10 @@ fn hooks_and_settings_of_the_repository_are_never_committed() {
         ".git/worktrees/w/commondir",
         ".vscode/tasks.json",
         ".VSCode/tasks.json",
+        ".g\u{200c}it/hooks/x",
+        ".git /hooks/x",
+        "GIT~1/config",
+        "deep/.Git./config",
         ".envrc",
         "ringfence.toml",
     ] {

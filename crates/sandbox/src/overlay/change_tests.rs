@@ -6,7 +6,7 @@ use super::changes::ChangeKind::{Added, Mode, Modified, Removed, Replaced};
 use super::changes::{ChangeKind, ConflictReason, EntryKind};
 use super::contents::Content;
 use super::error::OverlayError;
-use super::scene_tests::{Scene, chmod, write};
+use super::scene_tests::{Scene, chmod, conflicts, write};
 
 fn named(list: &[(ChangeKind, &str)]) -> Vec<(ChangeKind, String)> {
     list.iter().map(|(kind, path)| (*kind, (*path).to_string())).collect()
@@ -67,6 +67,17 @@ fn what_the_user_touched_since_is_a_conflict_and_what_is_older_is_not() {
     fs::remove_file(scene.lower("c")).unwrap();
     let reasons: Vec<_> = scene.changes().iter().map(|change| change.conflict).collect();
     assert_eq!(reasons, [None, Some(ConflictReason::Changed), Some(ConflictReason::Gone)]);
+}
+
+#[test]
+fn a_directory_that_its_user_removed_is_not_made_again() {
+    let scene = Scene::over(&[("dir/a", "1")]);
+    scene.copied("dir/a", "2");
+    let attribute = rustix::fs::XattrFlags::empty();
+    rustix::fs::setxattr(scene.upper("dir"), "user.overlay.origin", b"", attribute).unwrap();
+    fs::remove_dir_all(scene.lower("dir")).unwrap();
+    assert_eq!(conflicts(scene.commit()), ["dir/a"]);
+    assert!(!scene.lower("dir").exists());
 }
 
 #[test]

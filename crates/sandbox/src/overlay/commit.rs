@@ -1,6 +1,6 @@
 //! A commit from the first look to the last step: choose, leave out, check, gather, apply.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -146,6 +146,7 @@ impl Overlay {
             entries: Vec::new(),
             parents: self.quiet_parents(units)?,
             kept: Vec::new(),
+            left: Vec::new(),
         };
         journal.store(&self.store)?;
         let armed = steps.done().and_then(|()| self.gather(&mut journal, units, steps));
@@ -205,14 +206,13 @@ impl Overlay {
             (Action::Remove, _) => None,
             _ => staging.side(slot).map_err(|error| OverlayError::failed("look at", unit.path, error))?,
         };
-        let made_for = |change: &Change| {
-            let at = unit.contents.iter().position(|content| content.path == change.path);
-            at.map(|at| made[at]).or(new.filter(|_| unit.action == Action::Mode).map(|new| new.stamp))
-        };
+        let made: BTreeMap<&Path, Stamp> =
+            unit.contents.iter().map(|change| change.path.as_path()).zip(made).collect();
+        let changed_mode = new.filter(|_| unit.action == Action::Mode).map(|new| new.stamp);
         journal.entries.extend(unit.covers.iter().map(|change| Entry {
             path: RawPath(change.path.clone()),
             upper: change.new.as_ref().map_or(Seen::Removed, |new| Seen::Entry(new.stamp)),
-            made: made_for(change),
+            made: made.get(change.path.as_path()).copied().or(changed_mode),
         }));
         let path = RawPath(unit.path.to_path_buf());
         journal.units.push(Unit { path, action: unit.action, slot, old, new });

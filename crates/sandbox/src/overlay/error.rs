@@ -55,7 +55,9 @@ impl OverlayError {
             Self::Busy => "wait for it to end",
             Self::Replaced(_) => "put the directory back in its place",
             Self::NoTarget => "copy what you need out of the session, or take a snapshot of it",
-            Self::Failed { .. } => "remove the cause and commit again; what was there before is there still",
+            Self::Failed { .. } => {
+                "remove the cause and commit again; if that says that a commit was interrupted, finish or undo it first"
+            }
             Self::Stopped => "finish it or undo it",
         }
     }

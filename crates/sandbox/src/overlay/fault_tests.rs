@@ -74,8 +74,8 @@ fn undo(overlay: &Overlay, steps: &Steps<'_>) -> Result<(), OverlayError> {
 fn ends_well(scene: &Scene, (old, new): (&Tree, &Tree), recovered: Option<Recovered>, when: &str) {
     match recovered {
         Some(Recovered::Applied) => assert_eq!(visible(scene), *new, "{when}"),
-        Some(Recovered::Undone { kept }) => {
-            assert!(kept.is_empty(), "{when}: {kept:?}");
+        Some(Recovered::Undone { left, kept }) => {
+            assert!(left.is_empty() && kept.is_empty(), "{when}: {left:?} {kept:?}");
             assert_eq!(visible(scene), *old, "{when}");
         }
         None => assert!(visible(scene) == *old || visible(scene) == *new, "{when}"),
@@ -228,8 +228,9 @@ fn what_its_user_wrote_after_a_kill_survives_undo_and_what_was_there_before_is_k
     let stop = |_: u32| visible(&scene).get("a") != new.get("a");
     assert!(commit(&scene.open(), &Steps::watched(&stop)).is_err());
     std::fs::write(scene.lower("a"), "user's").unwrap();
-    let Ok(Recovered::Undone { kept }) = scene.open().undo() else { panic!("not undone") };
+    let Ok(Recovered::Undone { left, kept }) = scene.open().undo() else { panic!("not undone") };
     assert_eq!(scene.read("a"), "user's");
+    assert_eq!(left, [std::path::PathBuf::from("a")]);
     assert_eq!(kept.len(), 1);
     assert_eq!(std::fs::read_to_string(&kept[0]).unwrap(), "old");
 }

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use ringfence_policy::protected;
@@ -45,7 +44,7 @@ impl<'a> Guard<'a> {
     /// The protected name that `change` would touch.
     pub(super) fn stops(&self, change: &Change) -> Option<PathBuf> {
         let path = &change.path;
-        let top = self.names.iter().find(|name| starts_with(path, Path::new(name)));
+        let top = self.names.iter().find(|name| starts_with(path, name));
         top.map(PathBuf::from)
             .or_else(|| self.place(change))
             .or_else(|| self.in_git(change))
@@ -73,7 +72,7 @@ impl<'a> Guard<'a> {
 
     fn in_git(&self, change: &Change) -> Option<PathBuf> {
         let parts: Vec<&OsStr> = change.path.iter().collect();
-        let found = parts.iter().enumerate().filter(|(_, part)| part.eq_ignore_ascii_case(".git"));
+        let found = parts.iter().enumerate().filter(|(_, part)| is_named(part, ".git"));
         for (at, _) in found {
             let git: PathBuf = parts[..=at].iter().collect();
             let rest = &parts[at + 1..];
@@ -84,7 +83,7 @@ impl<'a> Guard<'a> {
                 // It does not go, and neither does what is in it.
                 _ if self.goes(&git) => true,
                 [first, below @ ..] => {
-                    let is_nested = NESTED.iter().any(|name| first.eq_ignore_ascii_case(name));
+                    let is_nested = NESTED.iter().any(|name| is_named(first, name));
                     self.is_git_name(first)
                         || (is_nested && below.iter().any(|part| self.is_git_name(part)))
                         // git keeps no links there: one would stand for a directory that is looked at above.
@@ -108,7 +107,7 @@ impl<'a> Guard<'a> {
             let completes = is_last && BARE.iter().any(|name| part == name) && change.old.is_none();
             let stopped = (self.is_git_name(part) && self.will_be_git(&directory))
                 || (completes && self.will_be_git(&directory) && !self.was_git(&directory));
-            let in_dot_git = directory.iter().any(|above| above.eq_ignore_ascii_case(".git"));
+            let in_dot_git = directory.iter().any(|above| is_named(above, ".git"));
             if stopped && !in_dot_git {
                 return Some(directory.join(part));
             }
@@ -122,7 +121,7 @@ impl<'a> Guard<'a> {
     }
 
     fn is_git_name(&self, part: &OsStr) -> bool {
-        self.git_names.iter().any(|name| part.eq_ignore_ascii_case(name))
+        self.git_names.iter().any(|name| is_named(part, name))
     }
 
     fn was_git(&self, directory: &Path) -> bool {
@@ -149,12 +148,25 @@ fn is_git(has: impl Fn(&str) -> bool) -> bool {
 }
 
 fn is_head(rest: &[&OsStr]) -> bool {
-    matches!(rest, [only] if only.eq_ignore_ascii_case("HEAD"))
+    matches!(rest, [only] if is_named(only, "HEAD"))
 }
 
-/// `path` is `name` or lies in it, in any case of letters: a filesystem may not tell them apart.
-fn starts_with(path: &Path, name: &Path) -> bool {
+/// `path` is `name` or lies in it.
+fn starts_with(path: &Path, name: &str) -> bool {
     let mut parts = path.iter();
-    name.iter()
-        .all(|part| parts.next().is_some_and(|own| own.as_bytes().eq_ignore_ascii_case(part.as_bytes())))
+    name.split('/').all(|part| parts.next().is_some_and(|own| is_named(own, part)))
+}
+
+/// The same name, or one that some filesystem takes for the same: in another case of letters, with characters in it that
+/// nobody sees, with dots and spaces at its end, or in its short form.
+fn is_named(part: &OsStr, name: &str) -> bool {
+    let text = part.to_string_lossy();
+    let seen: String = text.chars().filter(|letter| !is_unseen(*letter)).collect();
+    let bare = seen.trim_end_matches(['.', ' ']);
+    bare.eq_ignore_ascii_case(name) || (name == ".git" && bare.eq_ignore_ascii_case("git~1"))
+}
+
+/// Those that git looks through as well.
+fn is_unseen(letter: char) -> bool {
+    matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }

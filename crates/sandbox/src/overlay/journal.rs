@@ -82,6 +82,8 @@ pub(super) struct Journal {
     pub(super) parents: Vec<RawPath>,
     /// Slots that hold something of the user's which has no other place any more: not cleared away.
     pub(super) kept: Vec<u32>,
+    /// What its user has changed since, which was not taken back.
+    pub(super) left: Vec<RawPath>,
 }
 
 impl Journal {

@@ -1,5 +1,6 @@
 //! From an armed journal to the end, in either direction: at once, or after a kill.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -27,8 +28,13 @@ pub struct Unfinished {
 pub enum Recovered {
     /// All of it is applied.
     Applied,
-    /// None of it is. What its user changed meanwhile is left as it is; earlier versions of that are `kept`.
-    Undone { kept: Vec<PathBuf> },
+    /// None of it is, but for what its user has changed meanwhile.
+    Undone {
+        /// Left as its user has it now.
+        left: Vec<PathBuf>,
+        /// Where earlier versions of that are.
+        kept: Vec<PathBuf>,
+    },
 }
 
 impl Overlay {
@@ -87,7 +93,7 @@ impl Overlay {
             Ok(()) => {}
             Err(OverlayError::Stopped) => return Err(OverlayError::Stopped),
             Err(error) => {
-                let Recovered::Undone { kept: had } = self.take_back(journal, &staging, steps)? else {
+                let Recovered::Undone { kept: had, .. } = self.take_back(journal, &staging, steps)? else {
                     return Err(error);
                 };
                 return Err(match error {
@@ -112,12 +118,16 @@ impl Overlay {
         steps: &Steps<'_>,
     ) -> Result<Recovered, OverlayError> {
         let applier = Applier { lower: &self.lower, staging, steps };
-        let mut restored = Vec::new();
+        let mut restored = BTreeSet::new();
         for unit in journal.units.iter().rev() {
             match applier.backward(unit)? {
-                Back::AsBefore => restored.push(unit.path.0.clone()),
-                Back::LeftAsIs if unit.old.is_some() => journal.kept.push(unit.slot),
-                Back::LeftAsIs => {}
+                Back::AsBefore => {
+                    restored.insert(unit.path.0.clone());
+                }
+                Back::LeftAsIs => {
+                    journal.left.push(unit.path.clone());
+                    journal.kept.extend(unit.old.is_some().then_some(unit.slot));
+                }
             }
         }
         staging.sync(&self.lower).map_err(|error| OverlayError::failed("sync", &self.lower_path, error))?;
@@ -146,7 +156,12 @@ impl Overlay {
         Journal::remove(&self.store)?;
         steps.done()?;
         let kept = journal.kept.iter().map(|slot| path.join(slot_name(*slot))).collect();
-        Ok(if journal.phase == Phase::Applied { Recovered::Applied } else { Recovered::Undone { kept } })
+        let left = journal.left.iter().map(|path| path.0.clone()).collect();
+        Ok(if journal.phase == Phase::Applied {
+            Recovered::Applied
+        } else {
+            Recovered::Undone { left, kept }
+        })
     }
 
     fn applied_record(&self, journal: &Journal) -> Result<Record, OverlayError> {
@@ -161,7 +176,11 @@ impl Overlay {
     }
 
     /// A rename, even there and back, sets the time of a file's last change: without this it would look like its user's.
-    fn restored_record(&self, journal: &Journal, restored: &[PathBuf]) -> Result<Record, OverlayError> {
+    fn restored_record(
+        &self,
+        journal: &Journal,
+        restored: &BTreeSet<PathBuf>,
+    ) -> Result<Record, OverlayError> {
         let mut record = self.record()?;
         for unit in journal.units.iter().filter(|unit| restored.contains(&unit.path.0)) {
             let now = self.lower_stamp(&unit.path.0);

@@ -42,7 +42,13 @@ impl Staging {
     }
 
     pub(super) fn open(lower: &OwnedFd, name: &str) -> Result<Self, Errno> {
-        Ok(Self { directory: open_directory(lower, Path::new(name))? })
+        let directory = open_directory(lower, Path::new(name))?;
+        let facts = Stamp::of(&directory)?;
+        // Whoever has the workspace could put a directory of their own there, and exchange files in it under our hands.
+        if facts.uid != rustix::process::geteuid().as_raw() || facts.permissions() != 0o700 {
+            return Err(Errno::PERM);
+        }
+        Ok(Self { directory })
     }
 
     pub(super) fn directory(&self) -> &OwnedFd {

@@ -83,7 +83,9 @@ impl<'a> Walk<'a> {
     /// What the session committed once and has removed since, where the kernel saw no need to note that down.
     fn dropped(&self, pair: &Pair<'_>, names: &[OsString]) -> Vec<OsString> {
         let had = self.record.had_in(pair.path).filter_map(Path::file_name);
-        had.filter(|name| !names.iter().any(|now| now == name)).map(OsStr::to_owned).collect()
+        had.filter(|name| names.binary_search_by(|now| now.as_os_str().cmp(name)).is_err())
+            .map(OsStr::to_owned)
+            .collect()
     }
 
     fn names(&mut self, directory: &OwnedFd, path: &Path) -> Result<Vec<OsString>, OverlayError> {
@@ -141,10 +143,11 @@ impl<'a> Walk<'a> {
     ) -> Done {
         // Committed once, and its user removed it.
         let gone = matches!(committed, Some(Seen::Entry(_)));
-        // Copied from below, so that there was something; a rename inside leaves the same trace, but nothing in the lower
-        // directory then changed.
-        let copied = || !upper.is_directory() && overlay_attribute(pair.upper, name, "origin").is_some();
-        let gone = gone || (pair.lower.is_some() && pair.lower_changed && copied());
+        // Copied from below, so that there was something. A file that was renamed inside bears the same mark, but then nothing
+        // in the lower directory has changed; directories that lie over others can't be renamed.
+        let copied = || overlay_attribute(pair.upper, name, "origin").is_some();
+        let could_go = pair.lower.is_some() && (pair.lower_changed || upper.is_directory());
+        let gone = gone || (could_go && copied());
         let conflict = gone.then_some(ConflictReason::Gone).or(pair.conflict);
         if !(gone && upper.is_directory()) {
             self.push(&path, ChangeKind::Added, None, Some(upper), conflict);
