@@ -47,19 +47,19 @@ impl Applier<'_> {
             Action::Put => match here {
                 Some(here) if is_file(&here, unit.new) => Ok(()),
                 Some(_) => Err(changed()),
-                None => self.from_slot(unit, &place, RenameFlags::NOREPLACE),
+                None => self.fill_from_slot(unit, &place, RenameFlags::NOREPLACE),
             },
             Action::Exchange => {
                 if !here.is_some_and(|here| is_file(&here, unit.new)) {
                     is_as_planned(unit, here)?;
-                    self.from_slot(unit, &place, RenameFlags::EXCHANGE)?;
+                    self.fill_from_slot(unit, &place, RenameFlags::EXCHANGE)?;
                 }
                 self.is_what_was_meant(unit)
             }
             Action::Remove => {
                 if self.there(unit)?.is_none() {
                     is_as_planned(unit, here)?;
-                    self.to_slot(unit, &place)?;
+                    self.move_to_slot(unit, &place)?;
                 }
                 self.is_what_was_meant(unit)
             }
@@ -86,7 +86,7 @@ impl Applier<'_> {
             Action::Put if there.is_some() => Ok(Back::AsBefore),
             Action::Put => match here {
                 Some(here) if is_untouched(&here, unit.new) => {
-                    self.to_slot(unit, &place)?;
+                    self.move_to_slot(unit, &place)?;
                     self.settle(unit, &place)
                 }
                 Some(_) => Ok(Back::LeftAsIs),
@@ -95,7 +95,7 @@ impl Applier<'_> {
             Action::Exchange if there.is_some_and(|there| is_file(&there, unit.new)) => Ok(Back::AsBefore),
             Action::Exchange => match here {
                 Some(here) if is_untouched(&here, unit.new) => {
-                    self.from_slot(unit, &place, RenameFlags::EXCHANGE)?;
+                    self.fill_from_slot(unit, &place, RenameFlags::EXCHANGE)?;
                     self.settle(unit, &place)
                 }
                 _ => Ok(Back::LeftAsIs),
@@ -103,7 +103,7 @@ impl Applier<'_> {
             Action::Remove => match (here, there) {
                 (_, None) => Ok(Back::AsBefore),
                 (None, Some(_)) => {
-                    self.from_slot(unit, &place, RenameFlags::NOREPLACE).map(|()| Back::AsBefore)
+                    self.fill_from_slot(unit, &place, RenameFlags::NOREPLACE).map(|()| Back::AsBefore)
                 }
                 (Some(_), Some(_)) => Ok(Back::LeftAsIs),
             },
@@ -122,7 +122,7 @@ impl Applier<'_> {
             return Ok(Back::AsBefore);
         }
         let how = if unit.action == Action::Put { RenameFlags::NOREPLACE } else { RenameFlags::EXCHANGE };
-        self.from_slot(unit, place, how).map(|()| Back::LeftAsIs)
+        self.fill_from_slot(unit, place, how).map(|()| Back::LeftAsIs)
     }
 
     fn left(&self, unit: &Unit) -> Result<Back, OverlayError> {
@@ -153,7 +153,7 @@ impl Applier<'_> {
         self.staging.side(unit.slot).map_err(|error| failed("look at the copy of", unit, error))
     }
 
-    fn from_slot(&self, unit: &Unit, place: &Place<'_>, how: RenameFlags) -> Result<(), OverlayError> {
+    fn fill_from_slot(&self, unit: &Unit, place: &Place<'_>, how: RenameFlags) -> Result<(), OverlayError> {
         let Place { parent, name, slot } = place;
         match renameat_with(self.staging.directory(), slot, parent, *name, how) {
             Ok(()) => self.steps.done(),
@@ -163,7 +163,7 @@ impl Applier<'_> {
         }
     }
 
-    fn to_slot(&self, unit: &Unit, place: &Place<'_>) -> Result<(), OverlayError> {
+    fn move_to_slot(&self, unit: &Unit, place: &Place<'_>) -> Result<(), OverlayError> {
         let Place { parent, name, slot } = place;
         match renameat_with(parent, *name, self.staging.directory(), slot, RenameFlags::NOREPLACE) {
             Ok(()) => self.steps.done(),
