@@ -23,6 +23,7 @@ mod receipt;
 mod refusal;
 mod request;
 mod session;
+mod snapshots;
 mod view;
 
 pub use attachment::{Alias, AttachAs, Attached, Attachment, FileId};
@@ -53,4 +54,11 @@ pub use session::{
     Attending, EndReason, Exec, ExecStdio, Exposed, LOG_BYTES, LogReader, LogStream, Place, Process,
     ProcessEnd, ProcessInfo, ProcessResult, Sandbox, SessionEnd, SessionError, SessionFacts, SessionSpec,
     SessionStats, SessionStatus, Stage, Text, WorkspaceKind, attend, forward, into_background, places,
+};
+pub use snapshots::{
+    Attributes, Change, Changed, Collected, Damage, Diff, DiffLimits, DiffSide, Entry, EntryStat,
+    ExportFormat, FileKind, Imported, Listed, Listing, LocalTree, Manifest, Materialised, Node, ObjectHash,
+    Recognise, Restored, RootEntries, RootTree, RootWriter, SaveOptions, SaveProgress, Saved, Seen, Skipped,
+    SnapshotError, SnapshotFacts, SnapshotId, SnapshotLimits, SnapshotStore, Summary, Timestamp, Tree,
+    TreePath, TreeWriter, Verified, shown,
 };
