@@ -15,7 +15,7 @@ mod limits;
 mod network;
 mod network_record;
 mod outcome;
-mod overlay;
+pub mod overlay;
 mod plan;
 mod protect;
 mod providers;
@@ -23,7 +23,7 @@ mod receipt;
 mod refusal;
 mod request;
 mod session;
-mod snapshots;
+pub mod snapshots;
 mod view;
 
 pub use attachment::{Alias, AttachAs, Attached, Attachment, FileId};
@@ -36,10 +36,6 @@ pub use layers::{LayersDir, WorkspaceLayers};
 pub use network::{NetworkFacts, PlannedEgress};
 pub use network_record::{ConnectionRecord, NetworkRecord};
 pub use outcome::{Captured, End, Outcome, Usage};
-pub use overlay::{
-    Change, ChangeKind, CommitOptions, CommitReport, Conflict, ConflictReason, Content, Entry, EntryKind,
-    Guarding, LeftOut, LeftOutReason, Overlay, OverlayError, Recovered, Unfinished, prepare_layers,
-};
 pub use plan::{Access, Ids, MappedIds, Mount, Plan, PlannedLimits, PlannedWorkspace, WORKSPACE, plan};
 pub use providers::{Native, Provider};
 pub use receipt::{Receipt, ReceiptLine, Status};
@@ -54,11 +50,4 @@ pub use session::{
     Attending, EndReason, Exec, ExecStdio, Exposed, LOG_BYTES, LogReader, LogStream, Place, Process,
     ProcessEnd, ProcessInfo, ProcessResult, Sandbox, SessionEnd, SessionError, SessionFacts, SessionSpec,
     SessionStats, SessionStatus, Stage, Text, WorkspaceKind, attend, forward, into_background, places,
-};
-pub use snapshots::{
-    Attributes, Change, Changed, Collected, Damage, Diff, DiffLimits, DiffSide, Entry, EntryStat,
-    ExportFormat, FileKind, Imported, Listed, Listing, LocalTree, Manifest, Materialised, Node, ObjectHash,
-    Recognise, Restored, RootEntries, RootTree, RootWriter, SaveOptions, SaveProgress, Saved, Seen, Skipped,
-    SnapshotError, SnapshotFacts, SnapshotId, SnapshotLimits, SnapshotStore, Summary, Timestamp, Tree,
-    TreePath, TreeWriter, Verified, shown,
 };

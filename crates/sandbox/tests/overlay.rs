@@ -9,10 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use ringfence_policy::{Layer, Origin, ProfileName, merge};
-use ringfence_sandbox::{
-    Attached, Change, ChangeKind, CommitOptions, Host, Native, Overlay, Provider, Request, Stream,
-    WorkspaceLayers, prepare_layers,
-};
+use ringfence_sandbox::overlay::{Change, ChangeKind, CommitOptions, Overlay, prepare_layers};
+use ringfence_sandbox::{Attached, Host, Native, Provider, Request, Stream, WorkspaceLayers};
 use ringfence_testing::{Identity, Scene};
 
 const TASK: &str = "RINGFENCE_TEST_OVERLAY_TASK";

@@ -7,7 +7,7 @@ use super::path::TreePath;
 use super::reading::{Reading, hash_of, steadily};
 use super::save::kept;
 use super::stat_cache::StatCache;
-use super::tree::{Attributes, Timestamp, Tree};
+use super::tree::{Attributes, EntryTime, Tree};
 use super::walk::{Budget, Found, FoundContent, walk};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) fn of_entries(entries: &[Entry]) -> Vec<Item> {
 }
 
 fn of_entry(entry: &Entry) -> Item {
-    let nothing = Attributes { mode: 0, modified: Timestamp::default() };
+    let nothing = Attributes { mode: 0, modified: EntryTime::default() };
     let (what, attributes) = match &entry.node {
         Node::Directory { mode, modified } => {
             (What::Directory, Attributes { mode: *mode, modified: *modified })

@@ -7,7 +7,7 @@ use super::manifest::{LinkTarget, Manifest};
 use super::path::TreePath;
 use super::stat_cache::StatCache;
 use super::store::SnapshotStore;
-use super::tree::{FileKind, RootTree, Tree};
+use super::tree::{EntryKind, RootTree, Tree};
 use super::walk::Budget;
 
 /// One of the two things that are compared.
@@ -50,7 +50,7 @@ pub enum Changed {
 /// What is, or was, at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    pub kind: FileKind,
+    pub kind: EntryKind,
     pub mode: u32,
     pub size: u64,
     pub(super) object: Option<ObjectHash>,
@@ -69,6 +69,8 @@ pub struct Change {
 /// Times are not compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diff {
+    /// Those that were compared.
+    pub roots: Vec<String>,
     pub changes: Vec<Change>,
 }
 
@@ -76,7 +78,7 @@ impl SnapshotStore {
     /// Over all roots that both have; a root that one side lacks is not compared.
     pub fn diff(&self, base: DiffSide<'_>, other: DiffSide<'_>) -> Result<Diff> {
         let _lock = self.shared()?;
-        let mut changes = Vec::new();
+        let mut diff = Diff::default();
         let base = self.side(base)?;
         let other = self.side(other)?;
         for (label, before, before_tree) in base {
@@ -89,10 +91,12 @@ impl SnapshotStore {
                     continue;
                 };
                 let (before, after) = (before.map(Seen::from), after.map(Seen::from));
-                changes.extend(what.map(|what| Change { root: label.clone(), path, what, before, after }));
+                let change = |what| Change { root: label.clone(), path, what, before, after };
+                diff.changes.extend(what.map(change));
             }
+            diff.roots.push(label);
         }
-        Ok(Diff { changes })
+        Ok(diff)
     }
 
     fn side<'a>(&self, side: DiffSide<'a>) -> Result<Vec<Root<'a>>> {
@@ -124,13 +128,13 @@ impl From<Item> for Seen {
         let mode = item.attributes.mode;
         let of = |kind, mode, size| Self { kind, mode, size, object: None, target: None };
         match item.what {
-            What::Directory => of(FileKind::Directory, mode, 0),
-            What::File(size, object) => Self { object, ..of(FileKind::File, mode, size) },
+            What::Directory => of(EntryKind::Directory, mode, 0),
+            What::File(size, object) => Self { object, ..of(EntryKind::File, mode, size) },
             What::Link(target) => {
                 let size = target.as_bytes().len() as u64;
-                Self { target: Some(target), ..of(FileKind::Link, 0, size) }
+                Self { target: Some(target), ..of(EntryKind::Link, 0, size) }
             }
-            What::Skipped => of(FileKind::Special, 0, 0),
+            What::Skipped => of(EntryKind::Special, 0, 0),
         }
     }
 }

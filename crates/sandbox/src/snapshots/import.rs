@@ -13,6 +13,7 @@ use super::export::{MANIFEST_NAME, object_name, objects};
 use super::hash::{ObjectHash, SnapshotId};
 use super::manifest::{Manifest, Node, SnapshotFacts};
 use super::manifest_file::{MOST_MANIFEST, decode, id_of};
+use super::objects::Source;
 use super::reading::Checked;
 use super::store::SnapshotStore;
 use super::tree::Attributes;
@@ -54,11 +55,11 @@ impl SnapshotStore {
         let mut new_objects = 0;
         for (hash, size) in objects(&manifest) {
             let entry = next(&mut entries, &object_name(&hash), Some(size))?;
-            let staged = batch.stage(&mut Checked::new(entry, hash, size), size, attributes[&hash]);
-            let staged = staged.map_err(|error| match error {
-                SnapshotError::Io { source, .. } if is_content(&source) => bad(source),
-                other => other,
-            })?;
+            let source = Source { name: &hash, size, attributes: attributes[&hash] };
+            let staged = batch.stage(&mut Checked::new(entry, hash, size), &source).map_err(as_bad)?;
+            if staged.hash != hash {
+                return Err(bad(format!("object {hash} has other content")));
+            }
             new_objects += u64::from(batch.keep(staged));
         }
         if entries.next().is_some() {
@@ -108,8 +109,12 @@ fn first_attributes(manifest: &Manifest) -> HashMap<ObjectHash, Attributes> {
     first
 }
 
-fn is_content(error: &std::io::Error) -> bool {
-    matches!(error.kind(), std::io::ErrorKind::InvalidData | std::io::ErrorKind::UnexpectedEof)
+/// What the kernel did not refuse is the stream's fault.
+fn as_bad(error: SnapshotError) -> SnapshotError {
+    match error {
+        SnapshotError::Io { source, .. } if source.raw_os_error().is_none() => bad(source),
+        other => other,
+    }
 }
 
 fn bad(why: impl ToString) -> SnapshotError {

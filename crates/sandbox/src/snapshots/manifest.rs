@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::error::{Result, SnapshotError};
 use super::hash::{ObjectHash, SnapshotId};
 use super::path::{TreePath, escape, unescape};
-use super::tree::{Attributes, Timestamp};
+use super::tree::{Attributes, EntryTime};
 
 /// Setuid and setgid are not kept: a snapshot may be brought back by another user than it was taken by.
 pub(super) const KEPT_MODE: u32 = 0o1777;
@@ -25,9 +25,9 @@ pub enum Skipped {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Node {
-    Directory { mode: u32, modified: Timestamp },
-    File { mode: u32, modified: Timestamp, size: u64, object: ObjectHash },
-    Link { target: LinkTarget, modified: Timestamp },
+    Directory { mode: u32, modified: EntryTime },
+    File { mode: u32, modified: EntryTime, size: u64, object: ObjectHash },
+    Link { target: LinkTarget, modified: EntryTime },
     Skipped { why: Skipped },
 }
 
@@ -94,7 +94,7 @@ pub struct RootEntries {
 pub struct SnapshotFacts {
     pub name: String,
     pub session: String,
-    pub created: Timestamp,
+    pub created: EntryTime,
     pub parent: Option<SnapshotId>,
     /// Of all roots.
     pub entries: u64,

@@ -23,6 +23,7 @@ mod path;
 mod reading;
 mod restore;
 mod save;
+mod sparse;
 mod stat_cache;
 mod store;
 mod temporary;
@@ -34,9 +35,19 @@ mod walk;
 #[cfg(test)]
 mod crash_tests;
 #[cfg(test)]
+mod diff_tests;
+#[cfg(test)]
+mod import_tests;
+#[cfg(test)]
 mod random_tests;
 #[cfg(test)]
+mod restore_tests;
+#[cfg(test)]
+mod save_tests;
+#[cfg(test)]
 mod scene;
+#[cfg(test)]
+mod store_tests;
 
 pub use collect::Collected;
 pub use diff::{Change, Changed, Diff, DiffLimits, DiffSide, Seen};
@@ -52,5 +63,5 @@ pub use path::{TreePath, shown};
 pub use restore::Restored;
 pub use save::{Recognise, SaveOptions, SaveProgress, Saved};
 pub use store::{Listing, SnapshotStore, Summary};
-pub use tree::{Attributes, EntryStat, FileKind, Listed, RootTree, RootWriter, Timestamp, Tree, TreeWriter};
+pub use tree::{Attributes, EntryKind, EntryStat, EntryTime, Listed, RootTree, RootWriter, Tree, TreeWriter};
 pub use verify::{Damage, Verified};

@@ -1,6 +1,7 @@
 //! The content of files, each kept once under its hash. An object is complete and on disk before it has its name.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -12,6 +13,7 @@ use super::error::{During, Result};
 use super::faults;
 use super::hash::ObjectHash;
 use super::reading::Checked;
+use super::sparse::write_sparse;
 use super::temporary::{Temporary, random_name};
 use super::tree::Attributes;
 
@@ -86,6 +88,13 @@ impl Form {
     }
 }
 
+/// Whose content is read.
+pub(super) struct Source<'a> {
+    pub(super) name: &'a dyn Display,
+    pub(super) size: u64,
+    pub(super) attributes: Attributes,
+}
+
 /// Content that was read; new content is in a temporary file.
 pub(super) struct Staged {
     pub(super) hash: ObjectHash,
@@ -102,37 +111,38 @@ pub(super) struct Batch<'a> {
 
 impl Batch<'_> {
     /// Read content without keeping it yet: it may turn out to have changed meanwhile.
-    pub(super) fn stage(&self, content: &mut dyn Read, size: u64, attributes: Attributes) -> Result<Staged> {
-        if size <= SMALL {
-            self.stage_small(content, attributes)
+    pub(super) fn stage(&self, content: &mut dyn Read, source: &Source<'_>) -> Result<Staged> {
+        if source.size <= SMALL {
+            self.stage_small(content, source)
         } else {
-            self.stage_large(content, size, attributes)
+            self.stage_large(content, source)
         }
     }
 
-    fn stage_small(&self, content: &mut dyn Read, attributes: Attributes) -> Result<Staged> {
+    fn stage_small(&self, content: &mut dyn Read, source: &Source<'_>) -> Result<Staged> {
         let mut bytes = Vec::new();
-        content.take(SMALL).read_to_end(&mut bytes).during("read", "a file")?;
+        content.take(SMALL + 1).read_to_end(&mut bytes).during("read", source.name.to_string())?;
         let hash = ObjectHash::of(&bytes);
         if self.is_known(&hash, bytes.len() as u64) {
             return Ok(Staged { hash, new: None });
         }
         let temporary = self.objects.temporary()?;
         let mut file = temporary.create()?;
-        file.write_all(&bytes).at("write", temporary.path())?;
-        dress(&file, readable(attributes)).at("write", temporary.path())?;
+        let written = file.write_all(&bytes).and_then(|()| dress(&file, readable(source.attributes)));
+        written.during("store", source.name.to_string())?;
         Ok(Staged { hash, new: Some(temporary) })
     }
 
-    fn stage_large(&self, content: &mut dyn Read, size: u64, attributes: Attributes) -> Result<Staged> {
+    fn stage_large(&self, content: &mut dyn Read, source: &Source<'_>) -> Result<Staged> {
         let temporary = self.objects.temporary()?;
-        let mut hashed = Hashed { file: temporary.create()?, hasher: blake3::Hasher::new() };
-        io::copy(content, &mut hashed).at("write", temporary.path())?;
+        let file = temporary.create()?;
+        let mut hashed = Hashed { content, hasher: blake3::Hasher::new() };
+        let size = write_sparse(&mut hashed, &file).during("store", source.name.to_string())?;
         let hash = ObjectHash::finish(&hashed.hasher);
         if self.is_known(&hash, size) {
             return Ok(Staged { hash, new: None });
         }
-        dress(&hashed.file, readable(attributes)).at("write", temporary.path())?;
+        dress(&file, readable(source.attributes)).during("store", source.name.to_string())?;
         Ok(Staged { hash, new: Some(temporary) })
     }
 
@@ -152,8 +162,8 @@ impl Batch<'_> {
     /// The content of an object once more, for another mode.
     pub(super) fn add_form(&mut self, form: Form, size: u64, attributes: Attributes) -> Result<()> {
         let temporary = self.objects.temporary()?;
-        let mut file = temporary.create()?;
-        io::copy(&mut self.objects.open(&form.hash, size)?, &mut file).at("write", temporary.path())?;
+        let file = temporary.create()?;
+        write_sparse(&mut self.objects.open(&form.hash, size)?, &file).at("write", temporary.path())?;
         dress(&file, attributes).at("write", temporary.path())?;
         self.count_on(&form.hash);
         self.new.insert(form, temporary);
@@ -166,6 +176,9 @@ impl Batch<'_> {
     }
 
     pub(super) fn commit(mut self) -> Result<()> {
+        if self.shards.is_empty() {
+            return Ok(());
+        }
         self.sync_content()?;
         for (form, temporary) in std::mem::take(&mut self.new) {
             let path = self.objects.directory.join(form.name());
@@ -188,20 +201,16 @@ impl Batch<'_> {
     }
 }
 
-struct Hashed {
-    file: File,
+struct Hashed<'a> {
+    content: &'a mut dyn Read,
     hasher: blake3::Hasher,
 }
 
-impl Write for Hashed {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.file.write(bytes)?;
-        self.hasher.update(&bytes[..count]);
+impl Read for Hashed<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.content.read(buffer)?;
+        self.hasher.update(&buffer[..count]);
         Ok(count)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
     }
 }
 

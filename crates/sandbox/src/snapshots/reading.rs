@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use rustix::fs::fstat;
 use super::error::{During, Result, SnapshotError};
 use super::hash::ObjectHash;
 use super::path::TreePath;
-use super::tree::{EntryStat, FileKind, Tree};
+use super::tree::{EntryKind, EntryStat, Tree};
 use super::walk::is_gone;
 
 const ATTEMPTS: u32 = 3;
@@ -41,12 +42,12 @@ pub(super) fn steadily<T>(
             Err(error) => return Err(error).during("open", path.to_string()),
         };
         let before = EntryStat::from(fstat(&file).during("look at", path.to_string())?);
-        if before.kind != FileKind::File {
+        if before.kind != EntryKind::File {
             continue;
         }
-        let mut counted = Counted { file: &file, left: before.size };
+        let mut counted = Counted { file: &file, at: 0, size: before.size };
         let done = action(&mut counted, &before)?;
-        let cut = counted.left > 0;
+        let cut = counted.at < before.size;
         let after = EntryStat::from(fstat(&file).during("look at", path.to_string())?);
         if !cut && before == after {
             return Ok(Reading::Read(done, before));
@@ -55,16 +56,19 @@ pub(super) fn steadily<T>(
     Err(SnapshotError::Changing(path.to_string()))
 }
 
+/// By offset: whoever opened the file may share its position, and move it.
 struct Counted<'a> {
     file: &'a File,
-    left: u64,
+    at: u64,
+    size: u64,
 }
 
 impl Read for Counted<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let most = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        let count = self.file.read(&mut buffer[..most])?;
-        self.left -= count as u64;
+        let left = usize::try_from(self.size - self.at).unwrap_or(usize::MAX);
+        let most = buffer.len().min(left);
+        let count = self.file.read_at(&mut buffer[..most], self.at)?;
+        self.at += count as u64;
         Ok(count)
     }
 }
@@ -116,5 +120,55 @@ impl<R: Read> Read for Checked<R> {
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
         Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::snapshots::scene::{Scene, at};
+    use std::fs::OpenOptions;
+    use std::io::Write;
+
+    /// How often it was read, if it changes during the first `changes` of them.
+    fn attempts(changes: u32, change: impl Fn(&mut File)) -> (u32, Result<ObjectHash>) {
+        let scene = Scene::new();
+        let path = scene.write("file", "some text");
+        let mut attempts = 0;
+        let read = steadily(&scene.tree(), &at("file"), |content, _| {
+            attempts += 1;
+            let hash = hash_of(content).unwrap();
+            sleep(BETWEEN);
+            if attempts <= changes {
+                change(&mut OpenOptions::new().append(true).open(&path).unwrap());
+            }
+            Ok(hash)
+        });
+        let read = read.map(|read| match read {
+            Reading::Read(hash, _) => hash,
+            Reading::Gone | Reading::Unreadable => panic!("it is there"),
+        });
+        (attempts, read)
+    }
+
+    #[test]
+    fn a_file_that_changes_is_read_again_and_then_reported() {
+        let grow = |file: &mut File| file.write_all(b"!").unwrap();
+        assert_eq!(attempts(0, grow).0, 1);
+        let (count, hash) = attempts(2, grow);
+        assert_eq!((count, hash.unwrap()), (3, ObjectHash::of(b"some text!!")));
+        let (count, error) = attempts(9, grow);
+        assert_eq!((count, error.unwrap_err().code()), (ATTEMPTS, "snapshot-changing"));
+        assert_eq!(attempts(9, |file| file.set_len(3).unwrap()).1.unwrap_err().code(), "snapshot-changing");
+    }
+
+    #[test]
+    fn content_that_is_not_what_it_should_be_ends_in_an_error() {
+        let read =
+            |content: &[u8], size| io::read_to_string(Checked::new(content, ObjectHash::of(b"text"), size));
+        assert_eq!(read(b"text", 4).unwrap(), "text");
+        for (content, size) in [(b"tezt".as_slice(), 4), (b"tex", 4), (b"text!", 4), (b"text", 5), (b"", 4)] {
+            assert!(read(content, size).is_err(), "{content:?}");
+        }
     }
 }

@@ -8,12 +8,12 @@ use super::hash::SnapshotId;
 use super::manifest::{
     Entry, KEPT_MODE, Manifest, Node, RootEntries, Skipped, SnapshotFacts, check_label, check_name,
 };
-use super::objects::Batch;
+use super::objects::{Batch, Source};
 use super::path::TreePath;
 use super::reading::{Reading, steadily};
 use super::stat_cache::StatCache;
 use super::store::SnapshotStore;
-use super::tree::{Attributes, EntryStat, RootTree, Timestamp, Tree};
+use super::tree::{Attributes, EntryStat, EntryTime, RootTree, Tree};
 use super::walk::{Budget, Found, FoundContent, walk};
 
 /// How an unchanged file is told from a changed one.
@@ -69,7 +69,7 @@ impl SnapshotStore {
         check_roots(roots)?;
         let cache_path = self.cache_path(&options.session)?;
         let _lock = self.shared()?;
-        let started = Timestamp::now();
+        let started = EntryTime::now();
         let mut budget = Budget::new(self.limits);
         let found = roots.iter().map(|root| walk(root.tree, &mut budget)).collect::<Result<Vec<_>>>()?;
         let known = match options.recognise {
@@ -121,7 +121,7 @@ fn check_roots(roots: &[RootTree<'_>]) -> Result<()> {
     Ok(())
 }
 
-fn manifest(options: &SaveOptions, roots: Vec<RootEntries>, created: Timestamp) -> Manifest {
+fn manifest(options: &SaveOptions, roots: Vec<RootEntries>, created: EntryTime) -> Manifest {
     let facts = SnapshotFacts {
         name: options.name.clone(),
         session: options.session.clone(),
@@ -159,7 +159,7 @@ struct Save<'a> {
     budget: Budget,
     known: StatCache,
     seen: StatCache,
-    started: Timestamp,
+    started: EntryTime,
     state: SaveProgress,
     progress: &'a mut dyn FnMut(&SaveProgress) -> ControlFlow<()>,
     counts: Counts,
@@ -203,7 +203,7 @@ impl Save<'_> {
         let (batch, budget) = (&self.batch, &self.budget);
         let read = steadily(tree, path, |content, stat| {
             budget.check_bytes(stat.size)?;
-            batch.stage(content, stat.size, kept(stat))
+            batch.stage(content, &Source { name: path, size: stat.size, attributes: kept(stat) })
         })?;
         let (staged, stat) = match read {
             Reading::Read(staged, stat) => (staged, stat),

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::error::{During, Result};
 use super::hash::ObjectHash;
-use super::tree::{EntryStat, Timestamp};
+use super::tree::{EntryStat, EntryTime};
 
 const MAGIC: &[u8; 16] = b"ringfence-stat-1";
 const RECORD: usize = 80;
@@ -21,8 +21,8 @@ struct Key {
     device: u64,
     inode: u64,
     size: u64,
-    modified: Timestamp,
-    changed: Timestamp,
+    modified: EntryTime,
+    changed: EntryTime,
 }
 
 impl From<&EntryStat> for Key {
@@ -44,7 +44,7 @@ impl StatCache {
 
     /// Only a file that was last changed before `started`, the beginning of the save: one that is written again in the
     /// same tick of the clock keeps its times.
-    pub(super) fn add(&mut self, stat: &EntryStat, hash: ObjectHash, started: Timestamp) {
+    pub(super) fn add(&mut self, stat: &EntryStat, hash: ObjectHash, started: EntryTime) {
         if is_settled(stat.modified, started) && is_settled(stat.changed, started) {
             self.known.insert(stat.into(), hash);
         }
@@ -90,7 +90,7 @@ fn decode(bytes: &[u8]) -> Option<StatCache> {
 
 fn decode_record(record: &[u8; RECORD]) -> (Key, ObjectHash) {
     let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|index| record[at + index]));
-    let time = |at: usize| Timestamp {
+    let time = |at: usize| EntryTime {
         seconds: number(at).cast_signed(),
         nanoseconds: u32::from_le_bytes(std::array::from_fn(|index| record[at + 8 + index])),
     };
@@ -101,10 +101,10 @@ fn decode_record(record: &[u8; RECORD]) -> (Key, ObjectHash) {
 
 /// Whether the clock that stamps files had moved on from `time` at `now`, by a tick of 10 ms and as much again. A time
 /// without a fraction may be of a file system that counts in whole or every other seconds.
-fn is_settled(time: Timestamp, now: Timestamp) -> bool {
+fn is_settled(time: EntryTime, now: EntryTime) -> bool {
     const TICKS: i128 = 20_000_000;
     const SECONDS: i128 = 2_000_000_000;
-    let whole = |time: Timestamp| i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanoseconds);
+    let whole = |time: EntryTime| i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanoseconds);
     let margin = if time.nanoseconds == 0 { SECONDS } else { TICKS };
     whole(time) + margin < whole(now)
 }
@@ -112,13 +112,13 @@ fn is_settled(time: Timestamp, now: Timestamp) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshots::tree::FileKind;
+    use crate::snapshots::tree::EntryKind;
 
-    const OLD: Timestamp = Timestamp { seconds: 1_000, nanoseconds: 5 };
-    const NOW: Timestamp = Timestamp { seconds: 2_000, nanoseconds: 7 };
+    const OLD: EntryTime = EntryTime { seconds: 1_000, nanoseconds: 5 };
+    const NOW: EntryTime = EntryTime { seconds: 2_000, nanoseconds: 7 };
 
-    fn stat(changed: Timestamp) -> EntryStat {
-        EntryStat { kind: FileKind::File, mode: 0o644, size: 4, modified: OLD, changed, device: 1, inode: 2 }
+    fn stat(changed: EntryTime) -> EntryStat {
+        EntryStat { kind: EntryKind::File, mode: 0o644, size: 4, modified: OLD, changed, device: 1, inode: 2 }
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_file_that_was_just_written_is_not_remembered() {
-        let at = |seconds, nanoseconds| Timestamp { seconds, nanoseconds };
+        let at = |seconds, nanoseconds| EntryTime { seconds, nanoseconds };
         for (changed, remembered) in [
             (NOW, false),
             (at(1_999, 999_999_999), false),

@@ -10,7 +10,7 @@ use super::error::{During, Result};
 use super::path::shown;
 use super::reading::{Reading, steadily};
 use super::store::SnapshotStore;
-use super::tree::FileKind;
+use super::tree::EntryKind;
 
 /// A file that takes longer is shown as replaced in large parts.
 const MOST_TIME: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ impl SnapshotStore {
         out: &mut dyn Write,
     ) -> Result<()> {
         let _lock = self.shared()?;
-        let several = diff.changes.windows(2).any(|pair| pair[0].root != pair[1].root);
+        let several = diff.roots.len() > 1;
         let mut left = limits.output_bytes;
         for (index, change) in diff.changes.iter().enumerate() {
             let next = diff.changes.get(index + 1).filter(|next| next.root == change.root);
@@ -69,7 +69,7 @@ impl SnapshotStore {
         if let Some(target) = &seen.target {
             return Ok(Content::Text(target.as_bytes().to_vec()));
         }
-        if seen.kind != FileKind::File {
+        if seen.kind != EntryKind::File {
             return Ok(Content::Text(Vec::new()));
         }
         if seen.size > most {
@@ -167,11 +167,12 @@ impl Part<'_> {
         let after = self.after.map_or(&nothing, |(_, content)| content);
         match (before, after) {
             (Content::Text(before), Content::Text(after)) => {
+                let (old, new) = (header_name(old), header_name(new));
                 let diff = TextDiff::configure()
                     .algorithm(Algorithm::Myers)
                     .timeout(MOST_TIME)
                     .diff_lines(before.as_slice(), after.as_slice());
-                diff.unified_diff().context_radius(CONTEXT).header(old, new).to_writer(out)
+                diff.unified_diff().context_radius(CONTEXT).header(&old, &new).to_writer(out)
             }
             (Content::TooLarge, _) | (_, Content::TooLarge) => {
                 writeln!(out, "Files {old} and {new} differ, and are too large to be shown")
@@ -183,23 +184,27 @@ impl Part<'_> {
     }
 }
 
+/// Where a name ends must be clear: a tab says so if it has a space.
+fn header_name(name: &str) -> String {
+    if name.contains(' ') && !name.starts_with('"') { format!("{name}\t") } else { name.to_owned() }
+}
+
 fn has_content(seen: &Seen) -> bool {
-    matches!(seen.kind, FileKind::File | FileKind::Link)
+    matches!(seen.kind, EntryKind::File | EntryKind::Link)
 }
 
 fn noun(seen: &Seen) -> &'static str {
     match seen.kind {
-        FileKind::Directory => "directory",
-        FileKind::File => "file",
-        FileKind::Link => "link",
-        FileKind::Special => "not kept",
+        EntryKind::Directory => "directory",
+        EntryKind::File => "file",
+        EntryKind::Link => "link",
+        EntryKind::Special => "not kept",
     }
 }
 
-/// Git knows two modes of files.
 fn git_mode(seen: &Seen) -> String {
     match seen.kind {
-        FileKind::Link => "120000".into(),
+        EntryKind::Link => "120000".into(),
         _ => format!("100{:03o}", seen.mode & 0o777),
     }
 }

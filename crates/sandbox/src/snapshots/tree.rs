@@ -12,12 +12,12 @@ use super::path::TreePath;
 /// Since 1970, as the kernel keeps it: seconds, and nanoseconds that count up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "(i64, u32)", into = "(i64, u32)")]
-pub struct Timestamp {
+pub struct EntryTime {
     pub seconds: i64,
     pub nanoseconds: u32,
 }
 
-impl Timestamp {
+impl EntryTime {
     pub fn now() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { seconds: since.as_secs().cast_signed(), nanoseconds: since.subsec_nanos() }
@@ -32,7 +32,7 @@ impl Timestamp {
     }
 }
 
-impl TryFrom<(i64, u32)> for Timestamp {
+impl TryFrom<(i64, u32)> for EntryTime {
     type Error = &'static str;
 
     /// Larger ones mean "now" and "leave it" to the kernel.
@@ -42,14 +42,14 @@ impl TryFrom<(i64, u32)> for Timestamp {
     }
 }
 
-impl From<Timestamp> for (i64, u32) {
-    fn from(time: Timestamp) -> Self {
+impl From<EntryTime> for (i64, u32) {
+    fn from(time: EntryTime) -> Self {
         (time.seconds, time.nanoseconds)
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileKind {
+pub enum EntryKind {
     File,
     Directory,
     Link,
@@ -60,25 +60,25 @@ pub enum FileKind {
 /// What a tree says of an entry, its links not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryStat {
-    pub kind: FileKind,
+    pub kind: EntryKind,
     /// All twelve bits.
     pub mode: u32,
     pub size: u64,
-    pub modified: Timestamp,
-    pub changed: Timestamp,
+    pub modified: EntryTime,
+    pub changed: EntryTime,
     pub device: u64,
     pub inode: u64,
 }
 
 impl From<Stat> for EntryStat {
     fn from(stat: Stat) -> Self {
-        let time = |seconds, nanoseconds: u64| Timestamp { seconds, nanoseconds: nanoseconds as u32 };
+        let time = |seconds, nanoseconds: u64| EntryTime { seconds, nanoseconds: nanoseconds as u32 };
         Self {
             kind: match FileType::from_raw_mode(stat.st_mode) {
-                FileType::RegularFile => FileKind::File,
-                FileType::Directory => FileKind::Directory,
-                FileType::Symlink => FileKind::Link,
-                _ => FileKind::Special,
+                FileType::RegularFile => EntryKind::File,
+                FileType::Directory => EntryKind::Directory,
+                FileType::Symlink => EntryKind::Link,
+                _ => EntryKind::Special,
             },
             mode: stat.st_mode & 0o7777,
             size: stat.st_size.cast_unsigned(),
@@ -95,6 +95,8 @@ impl From<Stat> for EntryStat {
 pub struct Listed {
     pub name: Vec<u8>,
     pub stat: EntryStat,
+    /// Where it leads, if it is a link.
+    pub target: Option<Vec<u8>>,
 }
 
 /// Reading. No operation follows a link, at the end of a path or on the way.
@@ -103,7 +105,6 @@ pub trait Tree {
     fn list(&self, directory: &TreePath, most: usize) -> io::Result<Vec<Listed>>;
     /// A regular file, for reading. Nothing waits: a pipe would, for ever.
     fn open(&self, file: &TreePath) -> io::Result<File>;
-    fn read_link(&self, link: &TreePath) -> io::Result<Vec<u8>>;
     /// Whether every write shows in a file's times. It does not where a mapped file is written in memory only.
     fn times_tell(&self) -> bool;
 }
@@ -112,7 +113,7 @@ pub trait Tree {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
     pub mode: u32,
-    pub modified: Timestamp,
+    pub modified: EntryTime,
 }
 
 /// Writing. Nothing is written through a link, and a file is replaced whole or not at all.
@@ -122,13 +123,13 @@ pub trait TreeWriter: Tree {
     /// A new file in the place of a file, a link or nothing. An error of `content` leaves what was there.
     fn write_file(&self, path: &TreePath, content: &mut dyn Read, attributes: Attributes) -> io::Result<()>;
     /// A new link in the place of a file, a link or nothing.
-    fn write_link(&self, path: &TreePath, target: &[u8], modified: Timestamp) -> io::Result<()>;
+    fn write_link(&self, path: &TreePath, target: &[u8], modified: EntryTime) -> io::Result<()>;
     /// With all that is in it.
     fn remove(&self, path: &TreePath) -> io::Result<()>;
     /// Of a file or directory.
     fn set_attributes(&self, path: &TreePath, attributes: Attributes) -> io::Result<()>;
     /// Of a link.
-    fn set_link_time(&self, path: &TreePath, modified: Timestamp) -> io::Result<()>;
+    fn set_link_time(&self, path: &TreePath, modified: EntryTime) -> io::Result<()>;
 }
 
 /// A tree and what it is called in a snapshot: `workspace`, `home`.

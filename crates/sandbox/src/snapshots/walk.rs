@@ -8,7 +8,7 @@ use super::error::{During, Result, SnapshotError};
 use super::limits::SnapshotLimits;
 use super::manifest::{LinkTarget, Skipped};
 use super::path::{TreePath, is_name};
-use super::tree::{EntryStat, FileKind, Listed, Tree};
+use super::tree::{EntryKind, EntryStat, Listed, Tree};
 
 pub(super) struct Found {
     pub(super) path: TreePath,
@@ -126,15 +126,15 @@ impl Walk<'_> {
         let paths = listed.iter().map(|entry| directory.join(&entry.name)).collect::<Option<Vec<_>>>();
         let Some(paths) = paths else { return Ok(None) };
         let mut directories = Vec::new();
-        for (path, Listed { stat, .. }) in paths.into_iter().zip(listed) {
+        for (path, Listed { stat, target, .. }) in paths.into_iter().zip(listed) {
             self.budget.take_entry(&path)?;
-            let content = match stat.kind {
-                FileKind::Directory => FoundContent::Directory,
-                FileKind::File => FoundContent::File,
-                FileKind::Special => FoundContent::Skipped(Skipped::Special),
-                FileKind::Link => match self.link(&path)? {
-                    Some(content) => content,
-                    None => continue,
+            let content = match (stat.kind, target) {
+                (EntryKind::Directory, _) => FoundContent::Directory,
+                (EntryKind::File, _) => FoundContent::File,
+                (EntryKind::Special, _) => FoundContent::Skipped(Skipped::Special),
+                (EntryKind::Link, target) => match LinkTarget::new(target.unwrap_or_default()) {
+                    Ok(target) => FoundContent::Link(target),
+                    Err(why) => return Err(wrong_listing(why)).during("read the link", path.to_string()),
                 },
             };
             if content == FoundContent::Directory {
@@ -143,21 +143,6 @@ impl Walk<'_> {
             self.found.push(Some(Found { path, stat, content }));
         }
         Ok(Some(directories))
-    }
-
-    fn link(&self, path: &TreePath) -> Result<Option<FoundContent>> {
-        match self.tree.read_link(path) {
-            Ok(target) => match LinkTarget::new(target) {
-                Ok(target) => Ok(Some(FoundContent::Link(target))),
-                Err(why) => Err(wrong_listing(why)).during("read the link", path.to_string()),
-            },
-            // Gone, or no link any more: as if it had never been there.
-            Err(error) if is_gone(&error) || error.kind() == io::ErrorKind::InvalidInput => Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                Ok(Some(FoundContent::Skipped(Skipped::Unreadable)))
-            }
-            Err(error) => Err(error).during("read the link", path.to_string()),
-        }
     }
 }
 

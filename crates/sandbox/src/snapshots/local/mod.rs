@@ -93,6 +93,9 @@ fn open_below(from: BorrowedFd<'_>, mut rest: &[u8]) -> io::Result<OwnedFd> {
 
 fn open_one(at: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    // With O_PATH the kernel takes no others: nothing is opened that could wait.
+    let harmless =
+        if flags.contains(OFlags::PATH) { OFlags::empty() } else { OFlags::NONBLOCK | OFlags::NOCTTY };
+    let flags = flags | harmless | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(openat2(at, OsStr::from_bytes(path), flags, Mode::empty(), resolve)?)
 }

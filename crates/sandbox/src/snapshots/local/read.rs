@@ -1,8 +1,9 @@
 //! Entries of a directory with what is known of each, and files to read.
 
+use std::ffi::CStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{AtFlags, Dir, OFlags, fstat, readlinkat, statat};
@@ -10,7 +11,7 @@ use rustix::io::Errno;
 
 use super::{LocalTree, open_one};
 use crate::snapshots::path::TreePath;
-use crate::snapshots::tree::{EntryStat, FileKind, Listed, Tree};
+use crate::snapshots::tree::{EntryKind, EntryStat, Listed, Tree};
 
 impl Tree for LocalTree {
     fn list(&self, directory: &TreePath, most: usize) -> io::Result<Vec<Listed>> {
@@ -25,9 +26,10 @@ impl Tree for LocalTree {
             if listed.len() == most {
                 break;
             }
-            match statat(&*fd, name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => listed.push(Listed { name: name.to_bytes().to_vec(), stat: stat.into() }),
-                Err(Errno::NOENT) => {}
+            match look_at(fd.as_fd(), name) {
+                Ok(entry) => listed.push(entry),
+                // Gone, or a link no more.
+                Err(Errno::NOENT | Errno::INVAL) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -38,17 +40,21 @@ impl Tree for LocalTree {
         let (directory, name) = self.parent(file)?;
         let opened = open_one(directory.as_fd(), name.as_bytes(), OFlags::RDONLY)?;
         match EntryStat::from(fstat(&opened)?).kind {
-            FileKind::File => Ok(File::from(opened)),
+            EntryKind::File => Ok(File::from(opened)),
             _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
         }
-    }
-
-    fn read_link(&self, link: &TreePath) -> io::Result<Vec<u8>> {
-        let (directory, name) = self.parent(link)?;
-        Ok(readlinkat(&*directory, name, Vec::new())?.into_bytes())
     }
 
     fn times_tell(&self) -> bool {
         self.times_tell
     }
+}
+
+fn look_at(directory: BorrowedFd<'_>, name: &CStr) -> Result<Listed, Errno> {
+    let stat = EntryStat::from(statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?);
+    let target = match stat.kind {
+        EntryKind::Link => Some(readlinkat(directory, name, Vec::new())?.into_bytes()),
+        _ => None,
+    };
+    Ok(Listed { name: name.to_bytes().to_vec(), stat, target })
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{
@@ -12,8 +12,9 @@ use rustix::fs::{
 
 use super::{LocalTree, open_one};
 use crate::snapshots::path::TreePath;
+use crate::snapshots::sparse::write_sparse;
 use crate::snapshots::temporary::random_name;
-use crate::snapshots::tree::{Attributes, Timestamp, TreeWriter};
+use crate::snapshots::tree::{Attributes, EntryTime, TreeWriter};
 
 impl TreeWriter for LocalTree {
     fn make_directory(&self, path: &TreePath) -> io::Result<()> {
@@ -25,13 +26,13 @@ impl TreeWriter for LocalTree {
         let (parent, name) = self.parent(path)?;
         in_place_of(parent.as_fd(), name, |beside| {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let mut file = File::from(openat(&*parent, beside, flags, Mode::RUSR | Mode::WUSR)?);
-            io::copy(content, &mut file)?;
+            let file = File::from(openat(&*parent, beside, flags, Mode::RUSR | Mode::WUSR)?);
+            write_sparse(content, &file)?;
             set(file.as_fd(), attributes)
         })
     }
 
-    fn write_link(&self, path: &TreePath, target: &[u8], modified: Timestamp) -> io::Result<()> {
+    fn write_link(&self, path: &TreePath, target: &[u8], modified: EntryTime) -> io::Result<()> {
         let (parent, name) = self.parent(path)?;
         in_place_of(parent.as_fd(), name, |beside| {
             symlinkat(OsStr::from_bytes(target), &*parent, beside)?;
@@ -58,7 +59,7 @@ impl TreeWriter for LocalTree {
         }
     }
 
-    fn set_link_time(&self, path: &TreePath, modified: Timestamp) -> io::Result<()> {
+    fn set_link_time(&self, path: &TreePath, modified: EntryTime) -> io::Result<()> {
         let (parent, name) = self.parent(path)?;
         set_link_time(parent.as_fd(), name, modified)
     }
@@ -66,7 +67,6 @@ impl TreeWriter for LocalTree {
 
 /// Give the owner all rights to a file or directory, and never to what a link leads to.
 pub(super) fn make_accessible(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
     let reached = open_one(parent, name.as_bytes(), OFlags::PATH)?;
     let path = format!("/proc/self/fd/{}", reached.as_raw_fd());
     Ok(rustix::fs::chmod(path, Mode::RWXU)?)
@@ -91,6 +91,6 @@ fn set(fd: BorrowedFd<'_>, attributes: Attributes) -> io::Result<()> {
     Ok(futimens(fd, &attributes.modified.alone())?)
 }
 
-fn set_link_time(parent: BorrowedFd<'_>, name: &OsStr, modified: Timestamp) -> io::Result<()> {
+fn set_link_time(parent: BorrowedFd<'_>, name: &OsStr, modified: EntryTime) -> io::Result<()> {
     Ok(utimensat(parent, name, &modified.alone(), AtFlags::SYMLINK_NOFOLLOW)?)
 }
