@@ -29,7 +29,8 @@ mod view;
 pub use attachment::{Alias, AttachAs, Attached, Attachment, FileId};
 pub use denial::{Denial, DenialKind};
 pub use files::{
-    Copied, CopyLimits, CopyProgress, Draft, FileError, FileProblem, FileTimeouts, Files, ListLimit, Watch,
+    Copied, CopyLimits, CopyProgress, Draft, FileError, FileProblem, FileTimeouts, Files, ListLimit,
+    SessionTree, Watch,
 };
 pub use host::{GitUser, Host, HostPath, OuterIds, RootEntry, WorkspaceDir};
 pub use layers::{LayersDir, WorkspaceLayers};

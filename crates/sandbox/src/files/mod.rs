@@ -12,6 +12,7 @@ mod copy_out;
 mod draft;
 mod error;
 mod operations;
+mod tree;
 mod watch;
 
 pub use channel::FileTimeouts;
@@ -19,4 +20,5 @@ pub use copy::{Copied, CopyLimits, CopyProgress};
 pub use draft::Draft;
 pub use error::{FileError, FileProblem};
 pub use operations::{Files, ListLimit};
+pub use tree::SessionTree;
 pub use watch::Watch;

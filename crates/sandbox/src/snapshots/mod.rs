@@ -32,6 +32,9 @@ mod tree;
 mod verify;
 mod walk;
 
+pub(crate) use sparse::write_sparse;
+pub(crate) use temporary::random_name;
+
 #[cfg(test)]
 mod crash_tests;
 #[cfg(test)]

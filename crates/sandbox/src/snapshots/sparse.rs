@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 const BLOCK: usize = 128 * 1024;
 
 /// All of `content` into a new file, by position: another process may share the descriptor. Gives its size.
-pub(super) fn write_sparse(content: &mut dyn Read, file: &File) -> io::Result<u64> {
+pub(crate) fn write_sparse(content: &mut dyn Read, file: &File) -> io::Result<u64> {
     let mut block = vec![0; BLOCK];
     let mut at = 0;
     loop {

@@ -11,7 +11,7 @@ use super::error::{During, Result};
 use super::faults;
 
 /// A name that nothing has, and that no one can have foreseen.
-pub(super) fn random_name() -> io::Result<String> {
+pub(crate) fn random_name() -> io::Result<String> {
     let mut random = [0; 16];
     getrandom(&mut random, GetRandomFlags::empty())?;
     Ok(format!(".ringfence-{:032x}", u128::from_ne_bytes(random)))

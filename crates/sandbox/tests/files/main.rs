@@ -5,5 +5,6 @@ mod copies;
 mod hostile_trees;
 mod hostile_worker;
 mod operations;
+mod snapshots;
 mod watches;
 mod worker;
