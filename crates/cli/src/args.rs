@@ -19,10 +19,11 @@ pub(crate) use library::{
     SkillValidateArgs, SkillVerifyArgs,
 };
 pub(crate) use session::{
-    End, Inside, SessionArgs, SessionAttachArgs, SessionCpArgs, SessionCreateArgs, SessionExecArgs,
-    SessionExposeArgs, SessionExtendArgs, SessionFileArgs, SessionLogsArgs, SessionLsArgs, SessionMkdirArgs,
-    SessionMvArgs, SessionNameArgs, SessionProcessArgs, SessionRmArgs, SessionSignalArgs, SessionStdinArgs,
-    SessionUnexposeArgs, SessionVerb, SessionWriteArgs,
+    End, Inside, SessionArgs, SessionAttachArgs, SessionCommitArgs, SessionCpArgs, SessionCreateArgs,
+    SessionDiffArgs, SessionExecArgs, SessionExposeArgs, SessionExtendArgs, SessionFileArgs, SessionForkArgs,
+    SessionLogsArgs, SessionLsArgs, SessionMkdirArgs, SessionMvArgs, SessionNameArgs, SessionProcessArgs,
+    SessionRmArgs, SessionRollbackArgs, SessionSignalArgs, SessionSnapshotArgs, SessionStdinArgs,
+    SessionUnexposeArgs, SessionVerb, SessionWriteArgs, SnapshotArgs, SnapshotVerb,
 };
 pub(crate) use skill::{
     SkillArgs, SkillDepsArgs, SkillGrantArgs, SkillGrantsArgs, SkillLayersVerb, SkillRevokeArgs,
@@ -50,6 +51,7 @@ pub(crate) enum Verb {
     #[command(after_help = RUN_HELP)]
     Run(Box<RunArgs>),
     Session(SessionArgs),
+    Snapshot(SnapshotArgs),
     Skill(SkillArgs),
     Policy(PolicyArgs),
     Trust(TrustArgs),

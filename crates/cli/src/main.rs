@@ -88,6 +88,7 @@ fn any_verb(argv: Vec<OsString>) -> Result<i32, Failure> {
     match Cli::from_arg_matches(&matches).map_err(usage)?.verb {
         Verb::Run(run) => verbs::run::run(*run),
         Verb::Session(session) => verbs::session::session(session),
+        Verb::Snapshot(snapshot) => verbs::snapshot::snapshot(snapshot),
         Verb::Skill(skill) => verbs::skill::skill(skill),
         Verb::Policy(policy) => verbs::policy::policy(policy),
         Verb::Trust(trust) => verbs::trust::trust(trust),

@@ -48,7 +48,8 @@ pub use ringfence_guard::{
 };
 pub use ringfence_linux::Exited;
 pub use session::{
-    Attending, EndReason, Exec, ExecStdio, Exposed, LOG_BYTES, LogReader, LogStream, Place, Process,
-    ProcessEnd, ProcessInfo, ProcessResult, Sandbox, SessionEnd, SessionError, SessionFacts, SessionSpec,
-    SessionStats, SessionStatus, Stage, Text, WorkspaceKind, attend, forward, into_background, places,
+    Asked, Attending, Claim, EndReason, Exec, ExecStdio, Exposed, LOG_BYTES, LogReader, LogStream, Place,
+    Process, ProcessEnd, ProcessInfo, ProcessResult, Sandbox, SessionEnd, SessionError, SessionFacts,
+    SessionSpec, SessionStats, SessionStatus, Stage, Text, WorkspaceKind, attend, forward, into_background,
+    places,
 };

@@ -90,6 +90,7 @@ impl Trial<'_> {
             argv: vec![OsString::from("/bin/true")],
             directory: Some("/".into()),
             attached: Attached::default(),
+            workspace_layers: None,
             stream: Stream::Capture,
             trace: false,
             learn: false,

@@ -3,7 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use ringfence_sandbox::Refusal;
+use ringfence_sandbox::overlay::OverlayError;
+use ringfence_sandbox::snapshots::SnapshotError;
+use ringfence_sandbox::{FileError, Refusal};
 use serde::Serialize;
 
 /// What kind of failure it was. The names are stable: programs match on them.
@@ -38,6 +40,10 @@ pub enum ErrorCode {
     NoSession,
     /// The session has ended.
     SessionEnded,
+    /// Something about a snapshot.
+    Snapshot,
+    /// What a session wrote can't be committed.
+    Commit,
     CommandNotFound,
     CommandNotExecutable,
     BadDirectory,
@@ -64,6 +70,24 @@ impl ServiceError {
             format!("cannot {doing} {}: {error}", path.display()),
             "make it writable for this user, or set RINGFENCE_STATE_DIR to a directory that is",
         )
+    }
+}
+
+impl From<SnapshotError> for ServiceError {
+    fn from(error: SnapshotError) -> Self {
+        Self::new(ErrorCode::Snapshot, error.to_string(), error.fix())
+    }
+}
+
+impl From<OverlayError> for ServiceError {
+    fn from(error: OverlayError) -> Self {
+        Self::new(ErrorCode::Commit, error.to_string(), error.fix())
+    }
+}
+
+impl From<FileError> for ServiceError {
+    fn from(error: FileError) -> Self {
+        Self::new(ErrorCode::BadRequest, error.to_string(), error.fix())
     }
 }
 

@@ -32,7 +32,10 @@ pub use places::Places;
 pub use registry::Registry;
 pub use runs::{Explanation, PreparedRun, RunReport, RunSpec, explain, prepare, run};
 pub use sessions::{
-    SessionCreate, SessionCreated, SessionRow, create_session, list_sessions, open_session, remove_session,
+    Changes, Committed, SessionCreate, SessionCreated, SessionRow, Since, SnapshotRow, TakenSnapshot,
+    commit_session, create_session, export_snapshot, finish_commit, fork_session, import_snapshot,
+    list_sessions, list_snapshots, model_of, open_session, remove_session, remove_snapshot, rollback_session,
+    session_changes, take_snapshot, undo_commit, verify_snapshots,
 };
 pub use state::StateDir;
 pub use stored_secrets::{SecretValue, StoredSecrets, remove_secret, set_secret, stored_secrets};

@@ -3,8 +3,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use ringfence_policy::{Clause, Row};
-use ringfence_sandbox::{Attached, End, Host, Native, Outcome, Plan, Provider, Request, Stream};
+use ringfence_policy::{Clause, Row, Workspace};
+use ringfence_sandbox::overlay::prepare_layers;
+use ringfence_sandbox::{
+    Attached, End, Host, Native, Outcome, Plan, Provider, Request, Stream, WorkspaceLayers,
+};
 use serde::Serialize;
 
 use crate::config::{PolicySpec, load_policy};
@@ -23,6 +26,8 @@ pub struct RunSpec {
     pub directory: Option<PathBuf>,
     /// What comes with the command beside its policy.
     pub attached: Attached,
+    /// For a session whose workspace is copy-on-write.
+    pub workspace_layers: Option<WorkspaceLayers>,
     pub stream: Stream,
     pub trace: bool,
     pub strict: bool,
@@ -122,12 +127,15 @@ pub(crate) fn decide(places: &Places, spec: RunSpec) -> Result<(Request, Plan, V
             "leave --learn or --waive network out",
         ));
     }
+    if let Some(layers) = &spec.workspace_layers {
+        prepare_workspace(places, layers, &loaded.merged.policy.filesystem.workspace)?;
+    }
     let request = Request {
         policy: loaded.merged,
         argv: spec.argv,
         directory: spec.directory,
         attached: spec.attached,
-        workspace_layers: None,
+        workspace_layers: spec.workspace_layers,
         stream: spec.stream,
         trace: spec.trace,
         learn,
@@ -137,6 +145,26 @@ pub(crate) fn decide(places: &Places, spec: RunSpec) -> Result<(Request, Plan, V
     let host = Host::look(&request)?;
     let plan = Native.plan(&request, &host)?;
     Ok((request, plan, loaded.notes))
+}
+
+fn prepare_workspace(
+    places: &Places,
+    layers: &WorkspaceLayers,
+    workspace: &Workspace,
+) -> Result<(), ServiceError> {
+    let workspace = match workspace {
+        Workspace::Current => places.current.clone(),
+        Workspace::Path(path) => places.absolute(path, &places.current),
+        Workspace::Private if layers.lower.is_some() => PathBuf::new(),
+        Workspace::Private => {
+            return Err(ServiceError::new(
+                ErrorCode::BadRequest,
+                "a copy-on-write workspace needs a directory beneath it, and the workspace is private",
+                "name the directory with --workspace DIR",
+            ));
+        }
+    };
+    Ok(prepare_layers(layers, &workspace)?)
 }
 
 /// Run a command in a fresh sandbox.

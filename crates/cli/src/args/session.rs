@@ -97,6 +97,24 @@ pub(crate) enum SessionVerb {
     Mkdir(SessionMkdirArgs),
     #[command(after_help = "Example:\n  ringfence session mv work:/workspace/a work:/workspace/b")]
     Mv(SessionMvArgs),
+    #[command(
+        after_help = "A snapshot is of the workspace and, where it is the session's own, the home. What did not change since the last one costs nothing.\n\nExamples:\n  ringfence session snapshot work --name before-upgrade\n  ringfence snapshot ls"
+    )]
+    Snapshot(SessionSnapshotArgs),
+    #[command(after_help = "Example:\n  ringfence session rollback work before-upgrade")]
+    Rollback(SessionRollbackArgs),
+    #[command(
+        after_help = "The new sessions are like the one that they come from; more flags of `session create` can be added.\n\nExamples:\n  ringfence session fork work --count 3\n  ringfence session fork before-upgrade --name again"
+    )]
+    Fork(Box<SessionForkArgs>),
+    #[command(
+        after_help = "Examples:\n  ringfence session diff work                      a session that was made with --overlay\n  ringfence session diff work --since before-upgrade --list"
+    )]
+    Diff(SessionDiffArgs),
+    #[command(
+        after_help = "Each file is replaced whole; one that you changed meanwhile stops the commit, and is named. Protected names are left out.\n\nExamples:\n  ringfence session commit work\n  ringfence session commit work --only src\n  ringfence session commit work --undo              an interrupted one"
+    )]
+    Commit(SessionCommitArgs),
     /// Print changes below a path as they happen
     #[command(after_help = "Example:\n  ringfence session watch work:/workspace --json")]
     Watch(SessionFileArgs),
@@ -116,6 +134,9 @@ pub(crate) struct SessionCreateArgs {
     /// End it when nothing has run in it and nobody has asked for it for this time
     #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Session")]
     pub(crate) idle_timeout: Option<Span>,
+    /// Keep what it writes to the workspace apart, for `session diff` and `session commit`
+    #[arg(long, help_heading = "Files")]
+    pub(crate) overlay: bool,
     /// Commands start in this directory of the sandbox
     #[arg(long, value_name = "DIR", help_heading = "Session")]
     pub(crate) cwd: Option<PathBuf>,
@@ -433,4 +454,141 @@ pub(crate) struct SessionMvArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Keep a session's files as they are now
+#[derive(Debug, Args)]
+pub(crate) struct SessionSnapshotArgs {
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// What to call it; else the session's name
+    #[arg(long = "name", value_name = "SNAPSHOT", id = "snapshot_name")]
+    pub(crate) snapshot: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Bring a session's files back to a snapshot
+#[derive(Debug, Args)]
+pub(crate) struct SessionRollbackArgs {
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    #[arg(value_name = "SNAPSHOT")]
+    pub(crate) snapshot: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Make sessions that begin where a session, or a snapshot, is
+#[derive(Debug, Args)]
+pub(crate) struct SessionForkArgs {
+    /// A session or a snapshot
+    #[arg(value_name = "NAME|SNAPSHOT")]
+    pub(crate) from: String,
+    /// How many
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) count: u16,
+    /// What to call it; several get a number each
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// More flags of `session create`
+    #[arg(value_name = "FLAGS", last = true)]
+    pub(crate) flags: Vec<OsString>,
+}
+
+/// What a session changed in its workspace
+#[derive(Debug, Args)]
+pub(crate) struct SessionDiffArgs {
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Since this snapshot; else since its start
+    #[arg(long, value_name = "SNAPSHOT")]
+    pub(crate) since: Option<String>,
+    /// Only which files
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Print JSON: the list and the text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Apply what a session wrote to your own directory
+#[derive(Debug, Args)]
+pub(crate) struct SessionCommitArgs {
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Only this path of the workspace, and what is in it
+    #[arg(long, value_name = "PATH")]
+    pub(crate) only: Vec<PathBuf>,
+    /// Carry an interrupted commit on to its end
+    #[arg(long, conflicts_with_all = ["only", "undo"])]
+    pub(crate) finish: bool,
+    /// Take an interrupted commit back
+    #[arg(long, conflicts_with = "only")]
+    pub(crate) undo: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Kept states of sessions.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A snapshot is named by its id, the beginning of one, or its name (the newest of that name).\n\nExamples:\n  ringfence snapshot ls\n  ringfence snapshot export before-upgrade state.tar.zst\n  ringfence snapshot verify"
+)]
+pub(crate) struct SnapshotArgs {
+    #[command(subcommand)]
+    pub(crate) verb: SnapshotVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SnapshotVerb {
+    /// The snapshots that there are, the newest first
+    #[command(after_help = "Example:\n  ringfence snapshot ls --json")]
+    Ls {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove snapshots, and what no other one needs
+    #[command(after_help = "Example:\n  ringfence snapshot rm before-upgrade")]
+    Rm {
+        #[arg(value_name = "SNAPSHOT", required = true)]
+        snapshots: Vec<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a snapshot to a file: .tar or .tar.zst
+    #[command(after_help = "Example:\n  ringfence snapshot export before-upgrade state.tar.zst")]
+    Export {
+        #[arg(value_name = "SNAPSHOT")]
+        snapshot: String,
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take a snapshot in that was exported
+    #[command(after_help = "Example:\n  ringfence snapshot import state.tar.zst")]
+    Import {
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Read every byte again, and name what is damaged
+    #[command(after_help = "Example:\n  ringfence snapshot verify")]
+    Verify {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }

@@ -9,4 +9,5 @@ pub(crate) mod run;
 pub(crate) mod secret;
 pub(crate) mod session;
 pub(crate) mod skill;
+pub(crate) mod snapshot;
 pub(crate) mod trust;

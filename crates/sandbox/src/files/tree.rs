@@ -55,8 +55,14 @@ impl<'a> SessionTree<'a> {
 
 impl Tree for SessionTree<'_> {
     fn list(&self, directory: &TreePath, most: usize) -> io::Result<Vec<Listed>> {
-        let listed = self.files.borrow_mut().list(&self.path(directory), ListLimit(most as u64));
-        Ok(listed.map_err(as_io)?.into_iter().map(Listed::from).collect())
+        let path = self.path(directory);
+        let mut files = self.files.borrow_mut();
+        let (own, _) = files.stat(&path, Links::Keep).map_err(as_io)?;
+        let listed = files.list(&path, ListLimit(most as u64)).map_err(as_io)?;
+        // What is mounted there is no part of this tree.
+        let is_mount =
+            |entry: &FileEntry| entry.stat.kind == FileKind::Directory && entry.stat.device != own.device;
+        Ok(listed.into_iter().filter(|entry| !is_mount(entry)).map(Listed::from).collect())
     }
 
     fn open(&self, file: &TreePath) -> io::Result<File> {

@@ -96,6 +96,11 @@ impl Overlay {
         Ok(Self { upper, lower, lower_path, store, start })
     }
 
+    /// The directory that the session sees through to.
+    pub fn beneath(&self) -> &Path {
+        &self.lower_path
+    }
+
     /// What the session changed and has not committed, parents before what is in them.
     pub fn changes(&self) -> Result<Vec<Change>, OverlayError> {
         Walk::new(self.start.at, &self.record()?).changes(&self.upper, &self.lower)

@@ -15,6 +15,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 
 use super::link::Link;
+use super::wire::Text;
 use crate::refusal::Refusal;
 
 const SOCKET: &str = "socket";
@@ -42,12 +43,26 @@ pub struct SessionFacts {
     /// Inside.
     pub directory: PathBuf,
     pub home: PathBuf,
+    /// Its home is its own, and a part of its snapshots.
+    pub keeps_home: bool,
+    /// Protected names that its policy lifts; `None`: the policy protects none.
+    pub unprotected: Option<Vec<String>>,
+    pub asked: Asked,
     /// Why and when it ended, if it did so in order.
     #[serde(default)]
     pub ended: Option<SessionEnd>,
     /// The policy and the receipt, as `session inspect` shows them.
     pub policy: serde_json::Value,
     pub receipt: serde_json::Value,
+}
+
+/// How a session was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// What stood behind `session create`.
+    pub arguments: Vec<Text>,
+    /// Where.
+    pub directory: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -182,6 +197,16 @@ impl Place {
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
         io::Write::write_all(&mut file, &serde_json::to_vec(facts)?)?;
         fs::rename(fresh, self.0.join(FACTS))
+    }
+
+    /// What was written to a copy-on-write workspace.
+    pub fn layers(&self) -> PathBuf {
+        self.0.join("layers")
+    }
+
+    /// The tree that a fork began with.
+    pub fn beginning(&self) -> PathBuf {
+        self.0.join("beginning")
     }
 
     pub fn logs(&self, process: u32) -> PathBuf {

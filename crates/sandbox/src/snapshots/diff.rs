@@ -57,6 +57,13 @@ pub struct Seen {
     pub(super) target: Option<LinkTarget>,
 }
 
+impl Seen {
+    /// Of a live side, where its content is read when it is shown.
+    pub fn live(kind: EntryKind, mode: u32, size: u64) -> Self {
+        Self { kind, mode, size, object: None, target: None }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub root: String,

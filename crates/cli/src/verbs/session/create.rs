@@ -1,8 +1,10 @@
 //! `ringfence session create`
 
-use ringfence_sandbox::{Attached, Stream};
+use std::ffi::OsString;
+
+use ringfence_sandbox::{Asked, Attached, Stream};
 use ringfence_service::skills::library_attached;
-use ringfence_service::{Places, RunSpec, SessionCreate, create_session};
+use ringfence_service::{Places, RunSpec, SessionCreate, SessionCreated, create_session};
 
 use crate::args::SessionCreateArgs;
 use crate::failure::Failure;
@@ -15,8 +17,32 @@ pub(crate) fn create(args: SessionCreateArgs) -> Result<i32, Failure> {
 
 fn make(args: SessionCreateArgs) -> Result<i32, Failure> {
     let places = Places::from_env()?;
+    let json = args.json;
+    // What stood behind `session create`.
+    let create = resolved(&places, args, std::env::args_os().skip(3).collect())?;
+    let created = create_session(&places, create)?;
+    tell(&created);
+    if json {
+        output::json(&serde_json::json!({ "id": created.sandbox.name() }));
+    } else {
+        output::line(created.sandbox.name());
+    }
+    Ok(0)
+}
+
+pub(super) fn tell(created: &SessionCreated) {
+    created.warnings.iter().for_each(|warning| output::warning(warning));
+    created.notes.iter().for_each(|note| output::note(note));
+}
+
+/// What was typed, as the services take it.
+pub(super) fn resolved(
+    places: &Places,
+    args: SessionCreateArgs,
+    typed: Vec<OsString>,
+) -> Result<SessionCreate, Failure> {
     let attached = match args.skills {
-        true => library_attached(&places, args.library.as_deref())?,
+        true => library_attached(places, args.library.as_deref())?,
         false => Attached::default(),
     };
     let run = RunSpec {
@@ -24,23 +50,20 @@ fn make(args: SessionCreateArgs) -> Result<i32, Failure> {
         argv: Vec::new(),
         directory: args.cwd,
         attached,
+        workspace_layers: None,
         stream: Stream::Session,
         trace: args.trace,
         strict: args.strict,
     };
-    let create = SessionCreate {
+    Ok(SessionCreate {
         run,
         name: args.name,
         ttl: args.ttl.map(|ttl| ttl.duration()),
         idle: args.idle_timeout.map(|idle| idle.duration()),
-    };
-    let created = create_session(&places, create)?;
-    created.warnings.iter().for_each(|warning| output::warning(warning));
-    created.notes.iter().for_each(|note| output::note(note));
-    if args.json {
-        output::json(&serde_json::json!({ "id": created.sandbox.name() }));
-    } else {
-        output::line(created.sandbox.name());
-    }
-    Ok(0)
+        overlay: args.overlay,
+        asked: Asked {
+            arguments: typed.into_iter().map(Into::into).collect(),
+            directory: places.current.clone(),
+        },
+    })
 }

@@ -1,8 +1,10 @@
 //! `ringfence session`: sandboxes that stay.
 
+mod changes;
 mod create;
 pub(crate) mod exec;
 mod files;
+mod fork;
 mod life;
 mod ports;
 mod processes;
@@ -34,6 +36,11 @@ pub(crate) fn session(args: SessionArgs) -> Result<i32, Failure> {
         SessionVerb::Expose(expose) => with_json(expose.json, || ports::expose(&expose)),
         SessionVerb::Unexpose(unexpose) => with_json(unexpose.json, || ports::unexpose(&unexpose)),
         SessionVerb::Rm(rm) => with_json(rm.json, || life::rm(&rm)),
+        SessionVerb::Snapshot(snapshot) => with_json(snapshot.json, || changes::snapshot(&snapshot)),
+        SessionVerb::Rollback(rollback) => with_json(rollback.json, || changes::rollback(&rollback)),
+        SessionVerb::Fork(fork) => with_json(fork.json, || fork::fork(&fork)),
+        SessionVerb::Diff(diff) => with_json(diff.json, || changes::diff(&diff)),
+        SessionVerb::Commit(commit) => with_json(commit.json, || changes::commit(&commit)),
         SessionVerb::Cp(cp) => with_json(cp.json, || files::cp(&cp)),
         SessionVerb::Cat(cat) => with_json(cat.json, || files::cat(&cat)),
         SessionVerb::Write(write) => with_json(write.json, || files::write(&write)),

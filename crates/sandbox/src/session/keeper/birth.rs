@@ -3,12 +3,13 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ringfence_linux::{
     close_except, exit_now, fork_copy, move_fd, scrub_environment, start_session, sweep_cgroups, wait_for,
 };
+use ringfence_policy::Clause;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
@@ -16,26 +17,84 @@ use serde::{Deserialize, Serialize};
 use super::Keeper;
 use super::clients::Clients;
 use crate::denial::Denials;
-use crate::plan::Plan;
+use crate::plan::{Mount, Plan};
 use crate::protect::{Protection, sweep_placeholders};
 use crate::providers::launch;
 use crate::refusal::Refusal;
 use crate::request::Request;
-use crate::session::place::{EndReason, Place, SessionEnd, SessionFacts, WorkspaceKind};
+use crate::session::place::{Asked, EndReason, Place, SessionEnd, SessionFacts, WorkspaceKind};
 use crate::session::wire::Answer;
 
 /// What a session is made of.
 #[derive(Debug)]
 pub struct SessionSpec {
+    pub claim: Claim,
     pub request: Request,
     pub plan: Plan,
-    /// The directory of all sessions.
-    pub sessions: PathBuf,
-    pub name: Option<String>,
     pub ttl: Option<Duration>,
     pub idle: Option<Duration>,
     /// The policy as `session inspect` shows it.
     pub policy: serde_json::Value,
+    pub kind: WorkspaceKind,
+    /// How it was asked for, to make another like it.
+    pub asked: Asked,
+}
+
+/// A name that no other session has, with a directory of its own; given back when this is dropped.
+#[derive(Debug)]
+pub struct Claim {
+    place: Place,
+    lock: Option<File>,
+}
+
+impl Claim {
+    /// `name`, or a new one, in the directory of all sessions.
+    pub fn new(sessions: &Path, name: Option<&str>) -> Result<Self, Refusal> {
+        let name = match name {
+            Some(name) => name.to_owned(),
+            None => random_name().map_err(|error| Refusal::step("name the session", "", &error))?,
+        };
+        let place = Place::new(sessions, &name)?;
+        let directory = place.path().display().to_string();
+        let problem =
+            |error: &io::Error| Refusal::step("make the session's directory", directory.clone(), error);
+        match place.make() {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(taken(&place)),
+            Err(error) => return Err(problem(&error)),
+        }
+        let mut claim = Self { place, lock: None };
+        let held = claim.place.hold().and_then(|lock| lock.ok_or_else(|| io::ErrorKind::WouldBlock.into()));
+        claim.lock = Some(held.map_err(|error| problem(&error))?);
+        Ok(claim)
+    }
+
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // A session that is there has taken the lock over.
+        if self.place.facts().is_err() {
+            let _ = self.place.remove();
+        }
+    }
+}
+
+fn taken(place: &Place) -> Refusal {
+    let name = place.name();
+    match place.is_held() {
+        true => Refusal::bad(
+            format!("there is a session `{name}` already"),
+            "choose another --name, or `ringfence session rm` it",
+        ),
+        false => Refusal::bad(
+            format!("an ended session `{name}` still has its files"),
+            "look at them with `ringfence session inspect`, then `ringfence session rm` it, or choose another --name",
+        ),
+    }
 }
 
 /// What the new keeper says to whoever made it, once.
@@ -52,50 +111,11 @@ pub(super) fn now() -> u64 {
 }
 
 /// Make a session. It lives on in a process of its own when this returns. Refused in a process with threads.
-pub(in crate::session) fn create(spec: SessionSpec) -> Result<Place, Refusal> {
-    let (place, lock) = claim(&spec)?;
-    let made = start_keeper(spec, &place, lock);
-    if made.is_err() {
-        let _ = place.remove();
-    }
-    made.map(|()| place)
-}
-
-/// A directory of its own, held.
-fn claim(spec: &SessionSpec) -> Result<(Place, File), Refusal> {
-    let name = match &spec.name {
-        Some(name) => name.clone(),
-        None => random_name().map_err(|error| Refusal::step("name the session", "", &error))?,
-    };
-    let place = Place::new(&spec.sessions, &name)?;
-    let problem = |error: &io::Error| {
-        Refusal::step("make the session's directory", place.path().display().to_string(), error)
-    };
-    match place.make() {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let (what, fix) = match place.is_held() {
-                true => (
-                    format!("there is a session `{name}` already"),
-                    "choose another --name, or `ringfence session rm` it",
-                ),
-                false => (
-                    format!("an ended session `{name}` still has its files"),
-                    "look at them with `ringfence session inspect`, then `ringfence session rm` it, or choose another --name",
-                ),
-            };
-            return Err(Refusal::bad(what, fix));
-        }
-        Err(error) => return Err(problem(&error)),
-    }
-    let held = place.hold().and_then(|lock| lock.ok_or_else(|| io::ErrorKind::WouldBlock.into()));
-    match held {
-        Ok(lock) => Ok((place, lock)),
-        Err(error) => {
-            let _ = place.remove();
-            Err(problem(&error))
-        }
-    }
+pub(in crate::session) fn create(mut spec: SessionSpec) -> Result<Place, Refusal> {
+    let place = spec.claim.place.clone();
+    let lock = spec.claim.lock.take();
+    start_keeper(spec, &place, lock)?;
+    Ok(place)
 }
 
 fn random_name() -> io::Result<String> {
@@ -104,7 +124,7 @@ fn random_name() -> io::Result<String> {
     Ok(format!("s{}", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()))
 }
 
-fn start_keeper(spec: SessionSpec, place: &Place, lock: File) -> Result<(), Refusal> {
+fn start_keeper(spec: SessionSpec, place: &Place, lock: Option<File>) -> Result<(), Refusal> {
     let failed = |error: &io::Error| Refusal::step("start the session's keeper", "", error);
     let (report, theirs) =
         rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|error| failed(&error.into()))?;
@@ -133,8 +153,8 @@ fn start_keeper(spec: SessionSpec, place: &Place, lock: File) -> Result<(), Refu
 }
 
 /// The keeper's life. Never returns.
-fn live(spec: SessionSpec, place: Place, lock: File, report: OwnedFd) -> ! {
-    let report = match become_keeper(&lock, report) {
+fn live(spec: SessionSpec, place: Place, lock: Option<File>, report: OwnedFd) -> ! {
+    let report = match become_keeper(lock.as_ref(), report) {
         Ok(report) => report,
         Err(_) => exit_now(1),
     };
@@ -152,7 +172,7 @@ fn live(spec: SessionSpec, place: Place, lock: File, report: OwnedFd) -> ! {
 }
 
 /// Let go of whoever made it: its terminal, directory and descriptors.
-fn become_keeper(lock: &File, report: OwnedFd) -> io::Result<OwnedFd> {
+fn become_keeper(lock: Option<&File>, report: OwnedFd) -> io::Result<OwnedFd> {
     start_session()?;
     rustix::process::chdir("/")?;
     let report = rustix::io::fcntl_dupfd_cloexec(report, 3)?;
@@ -160,20 +180,24 @@ fn become_keeper(lock: &File, report: OwnedFd) -> io::Result<OwnedFd> {
     for number in 0..3 {
         move_fd(null.as_fd(), number)?;
     }
-    close_except(&[lock.as_fd(), report.as_fd()])?;
+    let keep: Vec<_> = lock.map(AsFd::as_fd).into_iter().chain([report.as_fd()]).collect();
+    close_except(&keep)?;
     // It was closed above, or is one of the three.
     std::mem::forget(null);
     Ok(report)
 }
 
 fn keep(spec: SessionSpec, place: &Place, report: &mut Option<File>) -> Result<(), Refusal> {
-    let SessionSpec { request, mut plan, ttl, idle, policy, .. } = spec;
+    let SessionSpec { request, mut plan, ttl, idle, policy, kind, asked, claim } = spec;
+    // Whoever made it gives the directory back if nothing comes of this.
+    std::mem::forget(claim);
     sweep_placeholders(&request.state);
     let protection = match &plan.workspace {
         Some(workspace) => Protection::prepare(workspace, &request.state)?,
         None => Protection::none(),
     };
-    let kept = keep_protected(&request, &mut plan, &protection, place, (ttl, idle), policy, report);
+    let facts = facts(place, &plan, &request, (policy, kind, asked));
+    let kept = keep_protected(&request, &mut plan, &protection, place, (ttl, idle), facts, report);
     let notes = protection.finish();
     let (why, mut enders) = kept?;
     if let Ok(mut facts) = place.facts() {
@@ -207,7 +231,7 @@ fn keep_protected(
     protection: &Protection,
     place: &Place,
     (ttl, idle): Times,
-    policy: serde_json::Value,
+    facts: SessionFacts,
     report: &mut Option<File>,
 ) -> Result<(EndReason, Enders), Refusal> {
     let nulls = || -> io::Result<[OwnedFd; 3]> {
@@ -243,7 +267,7 @@ fn keep_protected(
         enders: Vec::new(),
         end: None,
     };
-    keeper.build(place, facts(place, plan, request, policy))?;
+    keeper.build(place, facts)?;
     keeper.dies_at = ttl.map(|ttl| Instant::now() + ttl);
     keeper.touched = Instant::now();
     tell_ready(report)?;
@@ -266,19 +290,26 @@ fn tell_ready(report: &mut Option<File>) -> Result<(), Refusal> {
     file.write_all(&words).map_err(|error| Refusal::step("tell of the session", "", &error))
 }
 
-fn facts(place: &Place, plan: &Plan, request: &Request, policy: serde_json::Value) -> SessionFacts {
-    let kind = match &plan.workspace {
-        Some(_) => WorkspaceKind::Direct,
-        None => WorkspaceKind::Private,
-    };
+fn facts(
+    place: &Place,
+    plan: &Plan,
+    request: &Request,
+    (policy, workspace_kind, asked): (serde_json::Value, WorkspaceKind, Asked),
+) -> SessionFacts {
+    let own = &request.policy.policy;
+    let guards = !own.waived.contains(&Clause::FilesystemProtected);
+    let is_home = |mount: &Mount| matches!(mount, Mount::Private { target, .. } if *target == plan.ids.home);
     SessionFacts {
         id: place.name(),
         created: now(),
-        profile: request.policy.policy.profile.to_string(),
+        profile: own.profile.to_string(),
         workspace: plan.workspace.as_ref().map(|workspace| workspace.source.clone()),
-        workspace_kind: kind,
+        workspace_kind,
         directory: plan.directory.clone(),
         home: plan.ids.home.clone(),
+        keeps_home: plan.mounts.iter().any(is_home),
+        unprotected: guards.then(|| own.filesystem.unprotect.iter().cloned().collect()),
+        asked,
         ended: None,
         policy,
         receipt: serde_json::to_value(&plan.receipt).unwrap_or_default(),

@@ -19,8 +19,8 @@ use ringfence_guard::ToGuard;
 use ringfence_linux::{recv_with_fds, send_with_fds};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-pub use birth::SessionSpec;
 pub(super) use birth::create;
+pub use birth::{Claim, SessionSpec};
 use clients::{ClientId, Clients, Heard};
 use process::Process;
 

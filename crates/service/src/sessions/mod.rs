@@ -1,17 +1,28 @@
 //! Sessions: made, found, listed, and swept when their keepers are gone.
 
+mod changes;
+mod fork;
+mod snapshots;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use ringfence_sandbox::{
-    EndReason, Place, Sandbox, SessionEnd, SessionError, SessionFacts, SessionSpec, SessionStatus, Stream,
-    places,
+    Asked, Claim, EndReason, Place, Sandbox, SessionEnd, SessionError, SessionFacts, SessionSpec,
+    SessionStatus, Stream, WorkspaceKind, WorkspaceLayers, places,
 };
 use serde::Serialize;
 
 use crate::error::{ErrorCode, ServiceError};
 use crate::places::Places;
 use crate::runs::{RunSpec, decide};
+
+pub use changes::{Changes, Committed, Since, commit_session, finish_commit, session_changes, undo_commit};
+pub use fork::{fork_session, model_of};
+pub use snapshots::{
+    SnapshotRow, TakenSnapshot, export_snapshot, import_snapshot, list_snapshots, remove_snapshot,
+    rollback_session, take_snapshot, verify_snapshots,
+};
 
 /// What a session is to be.
 #[derive(Debug)]
@@ -21,6 +32,9 @@ pub struct SessionCreate {
     pub name: Option<String>,
     pub ttl: Option<Duration>,
     pub idle: Option<Duration>,
+    /// Its workspace is a copy-on-write view of the directory.
+    pub overlay: bool,
+    pub asked: Asked,
 }
 
 /// A session that has just been made.
@@ -63,19 +77,34 @@ fn sessions(places: &Places) -> PathBuf {
 pub fn create_session(places: &Places, create: SessionCreate) -> Result<SessionCreated, ServiceError> {
     places.state.ensure()?;
     sweep_sessions(places);
-    let run = RunSpec { stream: Stream::Session, ..create.run };
+    let claim = Claim::new(&sessions(places), create.name.as_deref())?;
+    let layers = WorkspaceLayers { directory: claim.place().layers(), lower: None };
+    create_claimed(places, create, claim, layers)
+}
+
+/// The same with a name that is taken already, and layers that may have something to lie on.
+fn create_claimed(
+    places: &Places,
+    create: SessionCreate,
+    claim: Claim,
+    layers: WorkspaceLayers,
+) -> Result<SessionCreated, ServiceError> {
+    if create.overlay {
+        std::fs::create_dir(&layers.directory)
+            .map_err(|error| ServiceError::state("make", &layers.directory, &error))?;
+    }
+    let workspace_layers = create.overlay.then_some(layers);
+    let run = RunSpec { stream: Stream::Session, workspace_layers, ..create.run };
     let (request, plan, notes) = decide(places, run)?;
     let warnings = plan.receipt.warnings.clone();
     let policy = serde_json::to_value(request.policy.rows()).unwrap_or_default();
-    let spec = SessionSpec {
-        request,
-        plan,
-        sessions: sessions(places),
-        name: create.name,
-        ttl: create.ttl,
-        idle: create.idle,
-        policy,
+    let kind = match (&plan.workspace, create.overlay) {
+        (_, true) => WorkspaceKind::Overlay,
+        (Some(_), false) => WorkspaceKind::Direct,
+        (None, false) => WorkspaceKind::Private,
     };
+    let SessionCreate { ttl, idle, asked, .. } = create;
+    let spec = SessionSpec { claim, request, plan, ttl, idle, policy, kind, asked };
     Ok(SessionCreated { sandbox: Sandbox::create(spec)?, warnings, notes })
 }
 
@@ -108,7 +137,10 @@ pub fn list_sessions(places: &Places, ended: bool) -> Result<Vec<SessionRow>, Se
 
 /// End a session and take its files away.
 pub fn remove_session(places: &Places, name: &str) -> Result<(), ServiceError> {
-    Ok(open_session(places, name)?.destroy()?)
+    open_session(places, name)?.destroy()?;
+    // What is known of its files is of no use any more.
+    let _ = snapshots::store(places).and_then(|store| Ok(store.forget_session(name)?));
+    Ok(())
 }
 
 /// Write down the end of those whose keepers were killed, and forget those that ended long ago.
