@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ringfence_sandbox::{CopyLimits, FileProblem, Reach};
-use rustix::fs::{Mode, OFlags, mkdirat, open, openat};
+use rustix::fs::{CWD, Mode, OFlags, RenameFlags, mkdirat, open, openat, renameat_with};
 use tempfile::TempDir;
 
 use crate::worker::Scene;
@@ -41,6 +41,15 @@ fn a_tree_beyond_every_path_is_refused_by_copies_and_removed() {
     assert!(!deep.exists());
 }
 
+/// Ends the attack also where the work panics.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Runs `attack` again and again beside `work`.
 fn beside(attack: impl Fn() + Send + Sync, work: impl FnOnce()) {
     let done = AtomicBool::new(false);
@@ -50,17 +59,14 @@ fn beside(attack: impl Fn() + Send + Sync, work: impl FnOnce()) {
                 attack();
             }
         });
+        let _over = Over(&done);
         work();
-        done.store(true, Ordering::Relaxed);
     });
 }
 
-/// Exchanges a directory for a link to another again and again.
-fn swap(directory: &Path, aside: &Path, link_to: &Path) {
-    let _ = fs::rename(directory, aside);
-    let _ = symlink(link_to, directory);
-    let _ = fs::remove_file(directory);
-    let _ = fs::rename(aside, directory);
+/// Exchanges a directory and a link in one step; nothing, where one of them is gone.
+fn swap(directory: &Path, link: &Path) {
+    let _ = renameat_with(CWD, directory, CWD, link, RenameFlags::EXCHANGE);
 }
 
 #[test]
@@ -68,23 +74,25 @@ fn a_removal_never_leaves_its_tree_by_a_link() {
     let mut scene = Scene::new();
     let outside = TempDir::new().unwrap();
     fs::create_dir(outside.path().join("directory")).unwrap();
-    fs::write(outside.path().join("directory/kept"), "x").unwrap();
-    fs::write(outside.path().join("kept"), "x").unwrap();
-    let (tree, aside) = (scene.path("tree"), scene.path("aside"));
+    let kept = outside.path().join("directory/kept");
+    let (tree, link) = (scene.path("tree"), scene.path("link"));
     let sub = tree.join("sub");
-    let (attacked, link_to) = (sub.clone(), outside.path().to_path_buf());
     let mut removed = 0;
+    let (attacked, with) = (sub.clone(), link.clone());
     beside(
-        move || swap(&attacked, &aside, &link_to),
+        move || swap(&attacked, &with),
         || {
-            for _ in 0..ROUNDS {
-                let _ = fs::create_dir_all(sub.join("a/b"));
+            for _ in 0..10 * ROUNDS {
+                fs::write(&kept, "x").unwrap();
+                let _ = fs::remove_dir_all(&link);
+                let _ = fs::create_dir_all(sub.join("a"));
+                let _ = symlink(outside.path(), &link);
                 removed += usize::from(scene.files.remove(&tree, Reach::Tree).is_ok());
+                assert!(kept.exists());
             }
         },
     );
     assert!(removed > 0, "no removal came so far that it could have been led astray");
-    assert!(outside.path().join("kept").exists() && outside.path().join("directory/kept").exists());
 }
 
 #[test]
@@ -116,15 +124,15 @@ fn a_copy_in_never_reads_through_a_link_that_appears() {
     let mut scene = Scene::new();
     let (source, outside) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     fs::write(outside.path().join("file"), "secret").unwrap();
-    let (tree, aside) = (source.path().join("tree"), source.path().join("aside"));
+    let (tree, link) = (source.path().join("tree"), source.path().join("link"));
+    symlink(outside.path(), &link).unwrap();
     let sub = tree.join("sub");
     fs::create_dir_all(&sub).unwrap();
     fs::write(sub.join("file"), "public").unwrap();
-    let (attacked, link_to) = (sub.clone(), outside.path().to_path_buf());
     let to = scene.path("copy");
     let mut copied = 0;
     beside(
-        move || swap(&attacked, &aside, &link_to),
+        move || swap(&sub, &link),
         || {
             for _ in 0..ROUNDS {
                 let _ = scene.files.copy_in(&tree, &to, &CopyLimits::default(), &mut |_| {});
@@ -148,14 +156,14 @@ fn a_copy_out_never_writes_through_a_link_that_appears() {
     fs::create_dir_all(scene.path("tree/sub")).unwrap();
     scene.write("tree/sub/file", "x");
     let (local, outside) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-    let (to, aside) = (local.path().join("copy"), local.path().join("aside"));
+    let (to, link) = (local.path().join("copy"), local.path().join("link"));
+    symlink(outside.path(), &link).unwrap();
     let sub = to.join("sub");
     fs::create_dir_all(&sub).unwrap();
-    let link_to = outside.path().to_path_buf();
     let tree = scene.path("tree");
     let mut copied = 0;
     beside(
-        move || swap(&sub, &aside, &link_to),
+        move || swap(&sub, &link),
         || {
             for _ in 0..ROUNDS {
                 let copy = scene.files.copy_out(&tree, &to, &CopyLimits::default(), &mut |_| {});
