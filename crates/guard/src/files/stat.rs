@@ -117,15 +117,17 @@ impl FileStat {
 impl From<Stat> for FileStat {
     fn from(stat: Stat) -> Self {
         let time = |seconds, nanoseconds: u64| Timestamp { seconds, nanoseconds: nanoseconds as u32 };
+        #[allow(clippy::unnecessary_cast, reason = "32 bits on aarch64")]
+        let links = stat.st_nlink as u64;
         Self {
             kind: FileType::from_raw_mode(stat.st_mode).into(),
             mode: stat.st_mode & PERMISSIONS,
             size: u64::try_from(stat.st_size).unwrap_or(0),
-            modified: time(stat.st_mtime as i64, stat.st_mtime_nsec as u64),
-            changed: time(stat.st_ctime as i64, stat.st_ctime_nsec as u64),
+            modified: time(stat.st_mtime, stat.st_mtime_nsec),
+            changed: time(stat.st_ctime, stat.st_ctime_nsec),
             device: stat.st_dev,
             inode: stat.st_ino,
-            links: stat.st_nlink as u64,
+            links,
         }
     }
 }
