@@ -27,7 +27,7 @@ pub use library::{
 };
 pub use lint::{Finding, LintInput, Rule, Severity, Undeclared, lint, rules, sarif, visible};
 pub use manifest::{
-    Level, Loaded, MANIFEST_BYTES, MANIFEST_NAMES, Manifest, ManifestError, Problem, PromptEntry, Unloadable,
+    FieldText, Level, Loaded, MANIFEST_BYTES, MANIFEST_NAMES, Manifest, ManifestError, Problem, PromptEntry, Unloadable,
     load, manifest_of, prompt_block, properties, read_manifest, validate,
 };
 pub use search::{Hit, Matched, SearchError, SearchIndex, SkillText, Snippet, Synced};

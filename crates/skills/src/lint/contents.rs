@@ -2,11 +2,11 @@
 
 use super::file::{Budget, Class, Sample};
 use super::finding::excerpt;
-use super::patterns::{COMMANDS, PHRASES, SENDS};
+use super::patterns::{COMMANDS, Hit, PHRASES, SENDS};
 use super::report::Report;
 use super::rules::{
     BINARY_IN_TEXT, CREDENTIAL_READ, CREDENTIAL_THEFT, ENV_DUMP, EXFILTRATION, OBFUSCATION, PROMPT_INJECTION,
-    UNREAD,
+    Rule, UNREAD,
 };
 use super::text::{Folded, Text};
 use super::{archives, autorun, comments, disguise, hidden, packages, references, secrets, size, syntax};
@@ -62,19 +62,34 @@ pub(super) fn check(
     }
 }
 
-fn check_commands(report: &mut Report, path: &str, text: &Text, in_script: bool) {
-    let mut secrets_read = Vec::new();
-    for hit in COMMANDS.search(&text.joined, in_script) {
-        let rule = &hit.pattern.rule;
-        let passage = &text.joined[hit.start..hit.end];
+/// A passage that a rule is about.
+pub(super) struct Suspicion {
+    pub(super) rule: Rule,
+    at: usize,
+    pub(super) message: String,
+}
+
+/// What commands and code in joined text do.
+pub(super) fn commands_in(joined: &[u8], in_script: bool) -> Vec<Suspicion> {
+    let suspicion = |hit: Hit| {
+        let passage = &joined[hit.start..hit.end];
         // A match may begin with the line end before it.
         let blank = passage.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-        let line = Some(text.line(hit.start + blank));
-        if [CREDENTIAL_READ, CREDENTIAL_THEFT, ENV_DUMP].contains(rule) {
+        let message = format!("{}: {}", hit.pattern.what, excerpt(passage));
+        Suspicion { rule: hit.pattern.rule, at: hit.start + blank, message }
+    };
+    COMMANDS.search(joined, in_script).into_iter().map(suspicion).collect()
+}
+
+fn check_commands(report: &mut Report, path: &str, text: &Text, in_script: bool) {
+    let mut secrets_read = Vec::new();
+    for Suspicion { rule, at, message } in commands_in(&text.joined, in_script) {
+        let line = Some(text.line(at));
+        if [CREDENTIAL_READ, CREDENTIAL_THEFT, ENV_DUMP].contains(&rule) {
             secrets_read.extend(line);
         }
-        if !report.has(rule, path, line) {
-            report.add(rule, path, line, &format!("{}: {}", hit.pattern.what, excerpt(passage)));
+        if !report.has(&rule, path, line) {
+            report.add(&rule, path, line, &message);
         }
     }
     if secrets_read.is_empty() {
@@ -98,36 +113,44 @@ fn check_commands(report: &mut Report, path: &str, text: &Text, in_script: bool)
 
 fn check_phrases(report: &mut Report, path: &str, text: &Text) {
     let folded = Folded::new(&text.source, 1);
-    for hit in PHRASES.search(&folded.bytes, true) {
-        let line = Some(folded.line(hit.start));
-        if !report.has(&hit.pattern.rule, path, line) {
-            let said = excerpt(&folded.bytes[hit.start..hit.end]);
-            report.add(&hit.pattern.rule, path, line, &format!("{}: {said}", hit.pattern.what));
+    for Suspicion { rule, at, message } in phrases_in(&folded) {
+        let line = Some(folded.line(at));
+        if !report.has(&rule, path, line) {
+            report.add(&rule, path, line, &message);
         }
     }
-    for (start, word) in spelled_out(&folded.bytes) {
-        const SAID: [&str; 10] = [
-            "ignoreall",
-            "ignoreprevious",
-            "ignoreprior",
-            "ignoretheabove",
-            "ignoreyour",
-            "disregardall",
-            "disregardprevious",
-            "forgetall",
-            "systemprompt",
-            "donottell",
-        ];
-        if SAID.iter().any(|said| word.contains(said)) {
-            let line = Some(folded.line(start));
-            report.add(
-                &PROMPT_INJECTION,
-                path,
-                line,
-                &format!("spelled letter by letter: {}", excerpt(word.as_bytes())),
-            );
+}
+
+/// What is said to a model, also letter by letter.
+pub(super) fn phrases_in(folded: &Folded) -> Vec<Suspicion> {
+    const SPELLED: [&str; 10] = [
+        "ignoreall",
+        "ignoreprevious",
+        "ignoreprior",
+        "ignoretheabove",
+        "ignoreyour",
+        "disregardall",
+        "disregardprevious",
+        "forgetall",
+        "systemprompt",
+        "donottell",
+    ];
+    let said = PHRASES.search(&folded.bytes, true).into_iter().map(|hit| {
+        let passage = excerpt(&folded.bytes[hit.start..hit.end]);
+        Suspicion {
+            rule: hit.pattern.rule,
+            at: hit.start,
+            message: format!("{}: {passage}", hit.pattern.what),
         }
-    }
+    });
+    let spelled = spelled_out(&folded.bytes)
+        .into_iter()
+        .filter(|(_, word)| SPELLED.iter().any(|said| word.contains(said)))
+        .map(|(at, word)| {
+            let message = format!("spelled letter by letter: {}", excerpt(word.as_bytes()));
+            Suspicion { rule: PROMPT_INJECTION, at, message }
+        });
+    said.chain(spelled).collect()
 }
 
 /// Words that are written `l i k e   t h i s`: where, and what they spell.

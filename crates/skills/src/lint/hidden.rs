@@ -19,7 +19,7 @@ pub(super) fn hidden(character: char) -> Option<Hidden> {
         ' '..='~' => None,
         '\u{e0000}'..='\u{e007f}' => Some(Hidden::Tag),
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => Some(Hidden::Direction),
-        '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' | '\u{180b}'..='\u{180d}' => {
+        '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' | '\u{180b}'..='\u{180d}' | '\u{180f}' => {
             Some(Hidden::Variation)
         }
         '\u{ad}'
@@ -36,7 +36,10 @@ pub(super) fn hidden(character: char) -> Option<Hidden> {
         | '\u{3164}'
         | '\u{feff}'
         | '\u{ffa0}'
-        | '\u{1d173}'..='\u{1d17a}' => Some(Hidden::ZeroWidth),
+        | '\u{fff0}'..='\u{fffb}'
+        | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0080}'..='\u{e0fff}' => Some(Hidden::ZeroWidth),
         _ => None,
     }
 }
@@ -60,14 +63,14 @@ pub(super) fn check_name(report: &mut Report, path: &str) {
     }
 }
 
-struct Run {
+pub(super) struct Run {
     at: usize,
-    rule: Rule,
-    characters: Vec<char>,
+    pub(super) rule: Rule,
+    pub(super) characters: Vec<char>,
 }
 
 /// Neighbouring hidden characters, together; what belongs to an emoji or to a script that needs joiners is left out.
-fn runs(text: &str) -> Vec<Run> {
+pub(super) fn runs(text: &str) -> Vec<Run> {
     let mut found = Vec::new();
     let mut before: Option<char> = None;
     let mut rest = text.char_indices().peekable();
@@ -124,7 +127,7 @@ fn is_flag(run: &[char]) -> bool {
     matches!(spelled.as_str(), "gbeng\u{7f}" | "gbsct\u{7f}" | "gbwls\u{7f}")
 }
 
-fn describe(run: &[char]) -> String {
+pub(super) fn describe(run: &[char]) -> String {
     const SHOWN: usize = 8;
     let codes: Vec<String> =
         run.iter().take(SHOWN).map(|character| format!("U+{:04X}", u32::from(*character))).collect();
@@ -160,6 +163,15 @@ mod tests {
         assert_eq!(ids(&format!("x{}", "\u{200b}\u{200c}".repeat(8))), ["hidden-payload"]);
         assert_eq!(ids("🏴\u{e0072}\u{e0075}"), ["hidden-tags"]);
         assert_eq!(ids("a\u{feff}"), ["hidden-zero-width"]);
+    }
+
+    #[test]
+    fn every_character_that_unicode_lets_a_reader_ignore_is_hidden() {
+        let ignorable =
+            icu_properties::CodePointSetData::new::<icu_properties::props::DefaultIgnorableCodePoint>();
+        let missed: Vec<char> =
+            ('\0'..=char::MAX).filter(|one| ignorable.contains(*one) && hidden(*one).is_none()).collect();
+        assert!(missed.is_empty(), "{missed:?}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod autorun;
 mod comments;
 mod contents;
 mod disguise;
+mod fields;
 mod file;
 mod finding;
 mod hidden;
@@ -64,6 +65,11 @@ pub fn lint(input: &LintInput<'_>) -> Vec<Finding> {
     let mut budget = Budget::default();
     for entry in in_reading_order(entries, manifest) {
         check_entry(&mut report, input.tree, entry, manifest, &mut budget);
+        if entry.path == manifest
+            && let Ok(loaded) = input.manifest
+        {
+            fields::check(&mut report, manifest, &loaded.texts);
+        }
     }
     if budget.left_out > 0 {
         let message = format!("{} files were not read: the skill is too large", budget.left_out);

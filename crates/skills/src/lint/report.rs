@@ -1,6 +1,7 @@
 //! Findings as they are collected: bounded for each rule, so that a flood of one can't hide another.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use super::finding::Finding;
 use super::rules::{MORE_FINDINGS, Rule};
@@ -47,6 +48,15 @@ impl Report {
             .rev()
             .take_while(|finding| finding.file == file)
             .any(|finding| finding.rule == rule.id && finding.line == line)
+    }
+
+    /// Or about one of these lines?
+    pub(super) fn has_within(&self, rule: &Rule, file: &str, lines: RangeInclusive<u32>) -> bool {
+        self.findings
+            .iter()
+            .rev()
+            .take_while(|finding| finding.file == file)
+            .any(|finding| finding.rule == rule.id && finding.line.is_some_and(|line| lines.contains(&line)))
     }
 
     pub(super) fn finish(mut self) -> Vec<Finding> {

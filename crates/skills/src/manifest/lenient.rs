@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use super::characters::{quoted, strip};
+use super::fields::texts;
 use super::frontmatter::{Cut, cut_leniently, line_of, text};
 use super::repair::repair;
 use super::strict::{self, COMPATIBILITY_CHARACTERS, DESCRIPTION_CHARACTERS, name_problems, too_long};
@@ -26,7 +27,8 @@ pub(super) fn load(bytes: &[u8], directory: &str) -> Result<Loaded, Problem> {
         return Err(Problem::error("frontmatter-not-a-mapping", message, Some(cut.first_line)));
     };
     let manifest = manifest(entries, &cut, directory, &mut warnings)?;
-    Ok(Loaded { manifest, warnings })
+    let last_line = cut.first_line.saturating_add(line_of(cut.yaml.as_bytes(), cut.yaml.len())) - 2;
+    Ok(Loaded { manifest, warnings, texts: texts(entries, last_line) })
 }
 
 /// The reader of the reference first, so that what is valid means the same here; then one for all of YAML; then repairs.

@@ -4,6 +4,7 @@
 //! repair what people commonly get wrong, skip only what has no description or can't be read at all.
 
 mod characters;
+mod fields;
 mod find;
 mod frontmatter;
 mod lenient;
@@ -14,6 +15,7 @@ mod strict;
 mod tools;
 mod yaml;
 
+pub use fields::FieldText;
 pub use find::{ManifestError, manifest_of, read_manifest};
 pub use frontmatter::MANIFEST_BYTES;
 pub use prompt::{PromptEntry, prompt_block};
@@ -79,6 +81,9 @@ impl Problem {
 pub struct Loaded {
     pub manifest: Manifest,
     pub warnings: Vec<Problem>,
+    /// Every key and value of the frontmatter after YAML's escapes: what a client hands to a model.
+    #[serde(skip)]
+    pub texts: Vec<FieldText>,
 }
 
 /// Why a manifest can't be read at all.

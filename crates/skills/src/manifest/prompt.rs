@@ -1,4 +1,6 @@
-//! The `<available_skills>` block for an agent's system prompt.
+//! The `<available_skills>` block for an agent's system prompt. A person who reads it sees all that a model does.
+
+use super::characters::{Sight, sight};
 
 /// A skill as an agent sees it before it reads more.
 #[derive(Clone, Copy, Debug)]
@@ -9,7 +11,7 @@ pub struct PromptEntry<'a> {
     pub location: &'a str,
 }
 
-/// As `skills-ref to-prompt` writes it, but that the location is escaped, too.
+/// As `skills-ref to-prompt` writes it, but that the location is escaped, too, and that nothing in it is unseen.
 pub fn prompt_block(entries: &[PromptEntry<'_>]) -> String {
     let mut block = String::from("<available_skills>\n");
     for entry in entries {
@@ -27,7 +29,7 @@ pub fn prompt_block(entries: &[PromptEntry<'_>]) -> String {
     block
 }
 
-/// Nothing that is written can end its element or begin another.
+/// Nothing that is written can end its element or begin another, and nothing is there that is not shown.
 fn escape(text: &str, into: &mut String) {
     for character in text.chars() {
         match character {
@@ -36,7 +38,11 @@ fn escape(text: &str, into: &mut String) {
             '>' => into.push_str("&gt;"),
             '"' => into.push_str("&quot;"),
             '\'' => into.push_str("&#x27;"),
-            _ => into.push(character),
+            _ => match sight(character) {
+                Sight::Shown => into.push(character),
+                Sight::Shaping => {}
+                Sight::Unseen => into.extend(character.escape_unicode()),
+            },
         }
     }
 }

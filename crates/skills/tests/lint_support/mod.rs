@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use ringfence_skills::{Finding, LintInput, Loaded, Manifest, Tree, TreeLimits, Undeclared, lint};
+use ringfence_skills::{Finding, LintInput, Loaded, Manifest, Tree, TreeLimits, Undeclared, lint, load};
 
 pub(crate) struct Skill {
     directory: tempfile::TempDir,
@@ -39,6 +39,8 @@ impl Skill {
 
     pub(crate) fn lint(&self) -> Vec<Finding> {
         let tree = Tree::read(self.path(), TreeLimits::default(), |_, _| false).unwrap();
+        let bytes = std::fs::read(self.path().join("SKILL.md")).unwrap_or_default();
+        let texts = load(&bytes, "demo").map(|loaded| loaded.texts).unwrap_or_default();
         let manifest = Manifest {
             name: "demo".into(),
             description: "A demonstration.".into(),
@@ -49,7 +51,7 @@ impl Skill {
             extra: Default::default(),
             body: String::new(),
         };
-        let loaded = Loaded { manifest, warnings: Vec::new() };
+        let loaded = Loaded { manifest, warnings: Vec::new(), texts };
         lint(&LintInput { tree: &tree, manifest: Ok(&loaded), undeclared: &self.undeclared })
     }
 

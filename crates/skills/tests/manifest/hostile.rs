@@ -99,3 +99,16 @@ fn a_prompt_can_not_be_broken_out_of() {
     assert!(block.contains("&lt;/skill&gt;") && block.contains("&quot;obey&quot; &amp; &#x27;x&#x27;"));
     assert_eq!(prompt_block(&[]), "<available_skills>\n</available_skills>");
 }
+
+#[test]
+fn a_prompt_has_nothing_that_is_not_shown() {
+    let hidden =
+        "a\u{e0041}\u{202e}\u{200b}\u{2066}\u{feff}\u{61c}\u{e0101}\u{e0fff}\x1b[8m\r\u{85}\u{2028}\u{fff9}z";
+    let block = prompt_block(&[PromptEntry { name: hidden, description: hidden, location: hidden }]);
+    assert!(block.is_ascii() && !block.contains(['\x1b', '\r']), "{block:?}");
+    assert!(block.contains(r"a\u{e0041}\u{202e}\u{200b}"), "{block}");
+
+    let shown = "می\u{200c}خواهم 👩\u{200d}💻 ❤\u{fe0f} क्षि, naïve:\n\ttext";
+    let block = prompt_block(&[PromptEntry { name: "n", description: shown, location: "l" }]);
+    assert!(block.contains("میخواهم 👩💻 ❤ क्षि, naïve:\n\ttext"), "{block}");
+}

@@ -134,9 +134,10 @@ fn difference(directory: &str, bytes: &[u8], theirs: &Verdict) -> Option<String>
     let location = prompt.split("<location>\n").nth(1)?.split("\n</location>").next()?;
     let block =
         prompt_block(&[PromptEntry { name: &manifest.name, description: &manifest.description, location }]);
-    // The reference does not escape the location.
-    let escapes = location.contains(['&', '<', '>', '"', '\'']);
-    (block != prompt && !escapes).then(|| format!("{block}\nbut theirs is\n{prompt}"))
+    // The reference does not escape the location, and writes what is not shown.
+    let unseen = |character: char| !character.is_alphanumeric() && !block.contains(character);
+    let differs = location.contains(['&', '<', '>', '"', '\'']) || prompt.contains(unseen);
+    (block != prompt && !differs).then(|| format!("{block}\nbut theirs is\n{prompt}"))
 }
 
 /// Which fields are at fault.

@@ -30,19 +30,18 @@ pub(in crate::skills) fn judge(
     name: &str,
     before: Option<(&Library, &Reference)>,
 ) -> Result<Judged, ServiceError> {
-    let Loaded { manifest, warnings } = loaded(skill, name)?;
+    let loaded = loaded(skill, name)?;
     let mut notes = Vec::new();
-    let asks = asked_by(name, &manifest).unwrap_or_else(|error| {
+    let asks = asked_by(name, &loaded.manifest).unwrap_or_else(|error| {
         notes.push(error.message);
         Permissions::default()
     });
     let had = before.and_then(|(library, reference)| published_permissions(library, reference));
     let asks_newly = asks.beyond(&had.unwrap_or_default());
-    let again = Loaded { manifest, warnings };
-    let mut found = findings(&skill.tree, Ok(&again));
+    let mut found = findings(&skill.tree, Ok(&loaded));
     found.retain(|finding| finding.severity >= Severity::High);
     let digest = skill.tree.digest().map_err(|error| bad(skill, &error))?;
-    let Loaded { manifest, warnings } = again;
+    let Loaded { manifest, warnings, .. } = loaded;
     Ok(Judged { manifest, warnings, asks, asks_newly, findings: found, notes, digest })
 }
 

@@ -44,7 +44,7 @@ pub struct ShownFile {
 pub fn show_skill(places: &Places, reference: &SkillReference) -> Result<ShownSkill, ServiceError> {
     let subject = subject(places, reference, First::Library)?;
     let (name, bytes) = read_manifest(subject.open()?).map_err(|error| broken(&subject.shown, &error))?;
-    let Loaded { manifest, warnings } =
+    let Loaded { manifest, warnings, .. } =
         load(&bytes, &subject.name).map_err(|error| broken(&format!("{}/{name}", subject.shown), &error))?;
     let tree = subject.tree()?;
     let mut problems = Vec::new();
