@@ -25,7 +25,9 @@ pub use library::{
     Reference, Replace, Scope, SkillName, SkillOrigin, Stamp, Status, Stray, TemplateFile, Trouble, Verified,
     Wanted, digest_of, discover, template,
 };
-pub use lint::{Finding, LintInput, Rule, Severity, Undeclared, lint, rules, sarif, visible};
+pub use lint::{
+    Finding, LintInput, Rule, Severity, Undeclared, is_script_name, lint, rules, sarif, visible,
+};
 pub use manifest::{
     FieldText, Level, Loaded, MANIFEST_BYTES, MANIFEST_NAMES, Manifest, ManifestError, Problem, PromptEntry, Unloadable,
     load, manifest_of, prompt_block, properties, read_manifest, validate,

@@ -197,6 +197,13 @@ mod tests {
     const ANY: Kind = Kind::Python { version: None };
 
     #[test]
+    fn lint_reads_all_that_is_run_by_its_extension() {
+        for (extension, _) in TABLE {
+            assert!(ringfence_skills::is_script_name(&format!("a{extension}")), "{extension}");
+        }
+    }
+
+    #[test]
     fn the_first_line_before_the_extension() {
         for (line, kind, args) in [
             ("#!/usr/bin/python3", ANY, &[][..]),

@@ -84,6 +84,11 @@ pub(super) enum Language {
     Another,
 }
 
+/// Does lint read a file of this name as a script, whatever bytes are in it?
+pub fn is_script_name(path: &str) -> bool {
+    matches!(Class::by_extension(extension(path)), Some(Class::Script(_)))
+}
+
 impl Class {
     pub(super) fn of(path: &str, bytes: &[u8]) -> Self {
         let by_name = Self::by_extension(extension(path));
@@ -105,9 +110,12 @@ impl Class {
             }
             "py" | "pyw" => Self::Script(Language::Python),
             "sh" | "bash" => Self::Script(Language::Shell),
-            "zsh" | "fish" | "ksh" | "js" | "mjs" | "cjs" | "ts" | "mts" | "tsx" | "jsx" | "rb" | "pl"
-            | "pm" | "php" | "ps1" | "psm1" | "bat" | "cmd" | "vbs" | "lua" | "r" | "go" | "rs" | "java"
-            | "c" | "cpp" | "swift" | "applescript" | "command" => Self::Script(Language::Another),
+            "zsh" | "fish" | "ksh" | "js" | "mjs" | "cjs" | "ts" | "mts" | "cts" | "tsx" | "jsx" | "rb"
+            | "pl" | "pm" | "php" | "ps1" | "psm1" | "bat" | "cmd" | "vbs" | "lua" | "r" | "jl" | "awk"
+            | "sed" | "tcl" | "exp" | "ex" | "exs" | "jq" | "nu" | "raku" | "clj" | "groovy" | "kts"
+            | "scm" | "el" | "go" | "rs" | "java" | "c" | "cpp" | "swift" | "applescript" | "command" => {
+                Self::Script(Language::Another)
+            }
             "json" | "jsonc" | "toml" | "yaml" | "yml" | "csv" | "tsv" | "xml" | "svg" | "ini" | "cfg"
             | "conf" | "env" | "lock" | "jsonl" => Self::Data,
             _ => return None,
@@ -161,6 +169,9 @@ mod tests {
         assert_eq!(Class::of("x.bin", b"\0\x01"), Class::Binary);
         // Bytes in a script that are no text do not make it something that is not looked at.
         assert_eq!(Class::of("x.sh", b"\0\x01"), Class::Script(Language::Shell));
+        for name in ["x.awk", "x.tcl", "x.jl", "x.exs", "x.jq"] {
+            assert_eq!(Class::of(name, b"\0\x01"), Class::Script(Language::Another), "{name}");
+        }
         assert_eq!(extension(".env"), "");
     }
 }

@@ -24,6 +24,7 @@ mod syntax;
 mod text;
 mod tools;
 
+pub use file::is_script_name;
 pub use finding::{Finding, Severity, visible};
 pub use rules::{Rule, rules};
 pub use sarif::sarif;
