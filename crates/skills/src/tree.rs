@@ -84,7 +84,7 @@ pub enum TreeError {
     Io { path: String, source: io::Error },
     #[error("{0}: a name that is not UTF-8, or has a control character")]
     Name(String),
-    #[error("more than {0} files and directories")]
+    #[error("more than {0} files and directories, caches and the like counted too")]
     Entries(usize),
     #[error("{path}: more than {limit} directories deep")]
     Depth { path: String, limit: usize },
@@ -123,7 +123,7 @@ impl Tree {
         limits: TreeLimits,
         skip: impl Fn(&str, bool) -> bool,
     ) -> Result<Self, TreeError> {
-        let mut reader = Reader { limits, skip, bytes: 0, entries: BTreeMap::new() };
+        let mut reader = Reader { limits, skip, seen: 0, bytes: 0, entries: BTreeMap::new() };
         reader.directory(root.as_fd(), "", 0)?;
         let entries = reader.entries.into_iter().map(|(path, kind)| Entry { path, kind }).collect();
         Ok(Self { root, entries })
@@ -282,6 +282,8 @@ pub(crate) fn stays_inside(path: &str, to: &str) -> bool {
 struct Reader<Skip> {
     limits: TreeLimits,
     skip: Skip,
+    /// Left out or not: each costs a look.
+    seen: usize,
     bytes: u64,
     entries: BTreeMap<String, Kind>,
 }
@@ -297,6 +299,10 @@ impl<Skip: Fn(&str, bool) -> bool> Reader<Skip> {
             let raw = entry.file_name();
             if matches!(raw.to_bytes(), b"." | b"..") {
                 continue;
+            }
+            self.seen += 1;
+            if self.seen > self.limits.entries {
+                return Err(TreeError::Entries(self.limits.entries));
             }
             let name =
                 raw.to_str().ok().filter(|name| !name.chars().any(char::is_control)).ok_or_else(|| {
@@ -320,9 +326,6 @@ impl<Skip: Fn(&str, bool) -> bool> Reader<Skip> {
         let file_type = FileType::from_raw_mode(facts.st_mode);
         if (self.skip)(&path, file_type == FileType::Directory) {
             return Ok(());
-        }
-        if self.entries.len() >= self.limits.entries {
-            return Err(TreeError::Entries(self.limits.entries));
         }
         let kind = match file_type {
             FileType::Directory => {
@@ -402,6 +405,25 @@ mod tests {
         let tree = Tree::read(directory.path(), TreeLimits::default(), |_, _| false).unwrap();
         std::fs::write(directory.path().join("a"), "one and more").unwrap();
         assert!(matches!(tree.digest(), Err(TreeError::Changed(_))));
+    }
+
+    #[test]
+    fn what_is_left_out_counts_for_the_limit() {
+        let directory = tempfile::tempdir().unwrap();
+        for number in 0..30 {
+            std::fs::write(directory.path().join(format!("{number}.pyc")), "").unwrap();
+        }
+        let read = |entries| {
+            let looks = std::cell::Cell::new(0);
+            let limits = TreeLimits { entries, ..TreeLimits::default() };
+            let skip = |path: &str, is_directory| {
+                looks.set(looks.get() + 1);
+                left_out(path, is_directory)
+            };
+            (Tree::read(directory.path(), limits, skip).map(|tree| tree.entries().len()), looks.get())
+        };
+        assert!(matches!(read(30), (Ok(0), 30)));
+        assert!(matches!(read(10), (Err(TreeError::Entries(10)), 10)));
     }
 
     #[test]
