@@ -1,5 +1,6 @@
 //! Adding skills. All that is to be added is judged first: what is refused leaves the library as it was.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use ringfence_skills::{
@@ -108,9 +109,10 @@ fn add_source(
     }
     let library = open_library(places, spec.library.as_deref())?;
     let mut judged = Vec::new();
+    let mut taken = BTreeSet::new();
     for skill in skills {
         let reference = Reference { domain: domain.clone(), name: name(spec, &skill)? };
-        if judged.iter().any(|(_, there, _): &(_, Reference, _)| *there == reference) {
+        if !taken.insert(reference.clone()) {
             return Err(ServiceError::new(
                 ErrorCode::BadRequest,
                 format!("two skills of the source are called {}", reference.name),

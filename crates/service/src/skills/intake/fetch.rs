@@ -135,22 +135,15 @@ impl Fetched {
     pub(in crate::skills) fn skills(&self) -> Result<Vec<String>, ServiceError> {
         let tree = Tree::read_at(self.directory("")?, WHERE, left_out)
             .map_err(|error| unreadable(&self.shown, &error))?;
-        let mut found: Vec<String> = Vec::new();
         let files = tree.entries().iter().filter(|entry| matches!(entry.kind, Kind::File { .. }));
-        let mut directories: Vec<&str> = files
+        let directories = files
             .filter_map(|entry| {
                 let (directory, name) = entry.path.rsplit_once('/').unwrap_or(("", &entry.path));
                 MANIFEST_NAMES.contains(&name).then_some(directory)
             })
             .collect();
-        directories.sort_unstable_by_key(|directory| (directory.matches('/').count(), *directory));
-        directories.dedup();
-        for directory in directories {
-            let inside = |outer: &String| outer.is_empty() || directory.starts_with(&format!("{outer}/"));
-            if !found.iter().any(inside) {
-                found.push(directory.to_owned());
-            }
-        }
+        let mut found: Vec<String> =
+            outermost(directories, is_within).into_iter().map(str::to_owned).collect();
         found.sort_unstable();
         Ok(found)
     }
@@ -201,6 +194,19 @@ impl Fetched {
     }
 }
 
+/// Those that lie in no other. Sorted part by part, what is within a directory follows it, so that each is compared once.
+fn outermost(mut directories: Vec<&str>, mut is_within: impl FnMut(&str, &str) -> bool) -> Vec<&str> {
+    directories.sort_unstable_by(|one, other| one.split('/').cmp(other.split('/')));
+    directories.dedup_by(|inner, outer| is_within(inner, outer));
+    directories
+}
+
+/// Is a directory this one, or somewhere in it? The empty one is the top.
+fn is_within(directory: &str, outer: &str) -> bool {
+    outer.is_empty()
+        || directory.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 fn unreadable(shown: &str, why: &dyn std::fmt::Display) -> ServiceError {
     ServiceError::new(
         ErrorCode::BadSkill,
@@ -216,5 +222,29 @@ impl From<TreeError> for ServiceError {
             error.to_string(),
             "take out what is named, or what makes the skill so large",
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_a_skill_is_that_skills() {
+        let found = |directories: &[&'static str]| outermost(directories.to_vec(), is_within);
+        assert_eq!(found(&["b/c", "a-b", "a/x/y", "a", "a.c", "a"]), ["a", "a-b", "a.c", "b/c"]);
+        assert_eq!(found(&["a", "", "b/c"]), [""]);
+        assert_eq!(found(&[]), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn each_of_many_directories_is_compared_once() {
+        let names: Vec<String> = (0..20_000).map(|number| format!("skills/s{number}")).collect();
+        let mut compared = 0;
+        let found = outermost(names.iter().map(String::as_str).collect(), |inner, outer| {
+            compared += 1;
+            is_within(inner, outer)
+        });
+        assert_eq!((found.len(), compared), (20_000, 19_999));
     }
 }
