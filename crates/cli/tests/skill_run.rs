@@ -467,13 +467,26 @@ fn caches_in_a_skill_are_not_seen() {
         stage.scene.write(&at("scripts/__pycache__/helper.cpython-311.pyc"), "evil");
         stage.scene.write(&at("node_modules/evil/index.js"), "evil");
         stage.scene.write(&at("x.pyc"), "evil");
-        let outcome = stage.run(&[], "pdf", &["main.sh"]);
-        outcome.code(0).stdout_contains("__pycache__:");
-        assert!(
-            !outcome.output.contains("evil") && !outcome.output.contains("helper"),
-            "{}",
-            outcome.describe()
-        );
+        stage.scene.write("library/team/Not A Skill/x", "evil");
+        stage.scene.write("library/team/linked/SKILL.md", "---\nname: linked\ndescription: A test.\n---\n");
+        // What would hide the link would hide the user's files.
+        stage.scene.write("ws/mine", "still here");
+        stage.scene.symlink("/workspace/mine", "library/team/linked/x.pyc");
+        stage.run(&[], "linked", &["main.sh"]).refused("x.pyc is a link");
+        let one = stage.run(&[], "pdf", &["main.sh"]);
+        one.code(0).stdout_contains("__pycache__:");
+        let look = format!("{list}cat /skills/team/*/x /skills/team/linked/x.pyc; cat mine");
+        let all = as_configured(&stage.scene)
+            .args(["--skills", "--library"])
+            .args([stage.scene.path("library")])
+            .run(["bash", "-c", &look]);
+        all.code(0)
+            .stdout_contains("still here")
+            .stderr_contains("team/linked is not shown: x.pyc is a link");
+        for outcome in [one, all] {
+            let shown = &outcome.output;
+            assert!(!shown.contains("evil") && !shown.contains("helper"), "{}", outcome.describe());
+        }
     });
 }
 

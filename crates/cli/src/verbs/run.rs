@@ -26,7 +26,9 @@ fn run_it(args: RunArgs) -> Result<i32, Failure> {
     let (skills, library) = (args.skills, args.library.clone());
     let (mut spec, telling) = resolve::run(args)?;
     if skills {
-        spec.attached = library_attached(&Places::from_env()?, library.as_deref())?;
+        let view = library_attached(&Places::from_env()?, library.as_deref())?;
+        view.notes.iter().for_each(|note| output::note(note));
+        spec.attached = view.attached;
     }
     if telling.explain { print_plan(spec, telling.json) } else { carry_out(spec, telling) }
 }

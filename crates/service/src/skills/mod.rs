@@ -47,7 +47,7 @@ pub use library::{
     time_of, update_skills, verify_library,
 };
 pub use lint::{LintReport, lint_rules, lint_sarif, lint_skill};
-pub use mounts::library_attached;
+pub use mounts::{LibraryView, library_attached};
 pub use pack::{PackSpec, PackedSkill, pack_skill};
 pub use pythons::InterpreterFacts;
 pub use run::{PreparedSkill, RanSkill, RanWith, SkillReport, SkillRunSpec, SkillSetup, Tell, set_up_skill};

@@ -137,23 +137,8 @@ impl Located {
         let unreadable = |error: TreeError| bad(format!("{}: {error}", directory.display()));
         let opened = place.open(&directory, &domain, &name);
         let opened = opened.map_err(|error| bad(format!("{}: {error}", directory.display())))?;
-        let skipped = RefCell::new(Vec::new());
-        let skip = |path: &str, is_directory| {
-            let out = left_out(path, is_directory);
-            if out && skipped.borrow().len() <= MOST_LEFT_OUT {
-                skipped.borrow_mut().push(path.to_owned());
-            }
-            out
-        };
-        let tree = Tree::read_at(opened, TreeLimits::default(), skip).map_err(unreadable)?;
-        let left_out = skipped.into_inner();
-        if left_out.len() > MOST_LEFT_OUT {
-            return Err(bad(format!(
-                "{}: it has too many caches and the like, such as {}",
-                directory.display(),
-                left_out[0]
-            )));
-        }
+        let (tree, left_out) =
+            with_left_out(opened).map_err(|why| bad(format!("{}: {why}", directory.display())))?;
         let manifest =
             MANIFEST_NAMES.into_iter().find(|name| tree.entries().iter().any(|entry| entry.path == *name));
         let manifest = manifest.ok_or_else(|| bad(format!("{} has no SKILL.md", directory.display())))?;
@@ -173,6 +158,28 @@ impl Located {
             left_out,
             place,
         })
+    }
+}
+
+/// A skill's tree, and what is in its folder and no part of its version, to be hidden from a run; or why that can't be.
+pub(super) fn with_left_out(folder: OwnedFd) -> Result<(Tree, Vec<String>), String> {
+    let skipped = RefCell::new(Vec::new());
+    let skip = |path: &str, is_directory| {
+        let out = left_out(path, is_directory);
+        if out && skipped.borrow().len() <= MOST_LEFT_OUT {
+            skipped.borrow_mut().push(path.to_owned());
+        }
+        out
+    };
+    let tree = Tree::read_at(folder, TreeLimits::default(), skip).map_err(|error| error.to_string())?;
+    let left_out = skipped.into_inner();
+    if left_out.len() > MOST_LEFT_OUT {
+        return Err(format!("it has too many caches and the like, such as {}", left_out[0]));
+    }
+    // What hides a link would hide what it leads to, anywhere in the sandbox.
+    match left_out.iter().find(|path| tree.read_link(path).is_ok()) {
+        Some(link) => Err(format!("{link} is a link that is no part of its version; remove it")),
+        None => Ok((tree, left_out)),
     }
 }
 
