@@ -22,15 +22,13 @@ pub use dependencies::{
 pub use library::{
     Action, Add, Added, Changes, Cleared, Create, DEFAULT_DOMAIN, Depth, Domain, Edits, Fingerprint, Found,
     Language, Library, LibraryError, Listing, LockFile, Mismatch, Outdated, PLACES, Pin, Place, Record,
-    Reference, Replace, Scope, SkillName, SkillOrigin, Stamp, Status, Stray, TemplateFile, Trouble, Verified,
-    Wanted, digest_of, discover, template,
+    Reference, Replace, Scope, SkillName, SkillOrigin, Stamp, Status, Stray, TemplateFile, Trouble,
+    Unreadable, Verified, Wanted, digest_of, discover, template,
 };
-pub use lint::{
-    Finding, LintInput, Rule, Severity, Undeclared, is_script_name, lint, rules, sarif, visible,
-};
+pub use lint::{Finding, LintInput, Rule, Severity, Undeclared, is_script_name, lint, rules, sarif, visible};
 pub use manifest::{
-    FieldText, Level, Loaded, MANIFEST_BYTES, MANIFEST_NAMES, Manifest, ManifestError, Problem, PromptEntry, Unloadable,
-    load, manifest_of, prompt_block, properties, read_manifest, validate,
+    FieldText, Level, Loaded, MANIFEST_BYTES, MANIFEST_NAMES, Manifest, ManifestError, Problem, PromptEntry,
+    Unloadable, load, manifest_of, prompt_block, properties, read_manifest, validate,
 };
-pub use search::{Hit, Matched, SearchError, SearchIndex, SkillText, Snippet, Synced};
+pub use search::{Hit, Matched, SearchError, SearchIndex, Searched, SkillText, Snippet, Synced};
 pub use tree::{Digest, Entry, Kind, Tree, TreeError, TreeLimits, left_out};

@@ -143,7 +143,7 @@ fn a_folder_made_by_hand_is_unpublished_until_it_is_published() {
     assert!(matches!(scene.library.status(&at("mine/tool")).unwrap(), Status::Unpublished { .. }));
     assert!(matches!(scene.library.lock_file(), Err(LibraryError::Unpublished(_))));
     scene.library.publish(&at("mine/tool")).unwrap();
-    assert_eq!(scene.library.lock_file().unwrap().skills().len(), 1);
+    assert_eq!(scene.library.lock_file().unwrap().0.skills().len(), 1);
     scene.is_clean();
 }
 
@@ -345,7 +345,7 @@ fn a_lock_file_pins_and_a_changed_byte_is_refused() {
     let scene = Scene::new();
     scene.add("work/b", "one", Replace::No).unwrap();
     let pinned = scene.add("docs/a", "one", Replace::No).unwrap();
-    let lock = scene.library.lock_file().unwrap();
+    let lock = scene.library.lock_file().unwrap().0;
     let text = lock.to_toml().unwrap();
     assert_eq!(LockFile::parse(&text).unwrap(), lock);
     assert_eq!(LockFile::parse(&text).unwrap().to_toml().unwrap(), text);

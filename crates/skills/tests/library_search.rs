@@ -255,7 +255,7 @@ fn a_library_is_followed() {
     add("penguin", "flippers");
     let mut index = SearchIndex::open(&directory.path().join("cache"), "library").unwrap();
     let mut search = |query: &str| -> Vec<String> {
-        index.search_library(&library, query, 10).unwrap().into_iter().map(|hit| hit.key).collect()
+        index.search_library(&library, query, 10).unwrap().hits.into_iter().map(|hit| hit.key).collect()
     };
     assert_eq!(search("tusks"), ["general/walrus"]);
     assert_eq!(search("pengiun"), ["general/penguin"]);

@@ -405,6 +405,9 @@ pub(crate) struct SkillRemoveArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SkillLockArgs {
+    /// Only these; else every skill that can be read
+    #[arg(value_name = "SKILL")]
+    pub(crate) skills: Vec<String>,
     /// The lock file; else ./skills.lock; `-` prints it
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

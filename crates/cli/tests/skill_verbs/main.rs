@@ -5,4 +5,5 @@ mod git;
 mod hostile;
 mod life;
 mod place;
+mod shared;
 mod words;

@@ -41,10 +41,10 @@ pub use layers::{
 };
 pub use library::{
     Catalogue, CatalogueEntry, DiscoveredSkill, EditsOf, ListedSkill, Locked, OutdatedReport, OutdatedSkill,
-    PublishedSkill, RemovedSkill, RolledBack, SearchSpec, ShownFile, ShownSkill, SkillHistory, SkillState,
-    Unreachable, UpdateSpec, catalogue, discovered_skills, list_skills, lock_skills, outdated_skills,
-    publish_skill, read_skill_file, remove_skill, roll_back, search_skills, show_skill, skill_history,
-    time_of, update_skills, verify_library,
+    Prompt, PublishedSkill, RemovedSkill, RolledBack, SearchSpec, ShownFile, ShownSkill, SkillHistory,
+    SkillState, Unreachable, UpdateReport, UpdateSpec, catalogue, discovered_skills, list_skills,
+    lock_skills, outdated_skills, publish_skill, read_skill_file, remove_skill, roll_back, search_skills,
+    show_skill, skill_history, time_of, update_skills, verify_library,
 };
 pub use lint::{LintReport, lint_rules, lint_sarif, lint_skill};
 pub use mounts::{LibraryView, library_attached};
@@ -58,6 +58,6 @@ pub use validate::{Strictness, Validation, validate_skill};
 
 // The words of the skill crate that interfaces print and take.
 pub use ringfence_skills::{
-    Action, Finding, Format, Hit, Kind, Language, Level, Matched, Problem, Scope, Severity, SkillOrigin,
-    Snippet, Trouble, Verified,
+    Action, Finding, Format, Hit, Kind, Language, Level, Matched, Problem, Scope, Searched, Severity,
+    SkillOrigin, Snippet, Trouble, Unreadable, Verified,
 };

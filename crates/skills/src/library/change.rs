@@ -103,7 +103,7 @@ impl<'a> Change<'a> {
             return self.write("record the version");
         }
         let library = self.library;
-        let (mode, _) = library.own_modes();
+        let mode = library.own_directory_mode();
         let domain = library.steps.run("make the domain", &path, || {
             let domain =
                 beneath::ensure_directory(library.root.as_fd(), self.reference.domain.as_str(), mode)?;
@@ -206,7 +206,8 @@ impl<'a> Change<'a> {
     fn write(&self, step: &'static str) -> Result<(), LibraryError> {
         let library = self.library;
         library.steps.run(step, &self.reference.to_string(), || {
-            self.history.write(library.histories.as_fd(), self.reference, self.staging, library.own_modes())
+            let mode = library.own_directory_mode();
+            self.history.write(library.histories.as_fd(), self.reference, self.staging, mode)
         })
     }
 }

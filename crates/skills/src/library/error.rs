@@ -1,7 +1,10 @@
 //! What can go wrong in a library.
 
+use std::fmt;
 use std::io;
 use std::time::Duration;
+
+use serde::Serialize;
 
 use crate::{Digest, TreeError};
 
@@ -23,6 +26,8 @@ pub enum LibraryError {
     Name { name: String, why: &'static str },
     #[error("no skill `{0}` in the library")]
     NotFound(String),
+    #[error("no skill `{wanted}` in what can be read of the library: {}", list(.unreadable))]
+    NotSeen { wanted: String, unreadable: Vec<Unreadable> },
     #[error("`{wanted}` is in more than one domain: {}", list(.candidates))]
     Ambiguous { wanted: String, candidates: Vec<Reference> },
     #[error("`{0}` is there already; replace it, or give another name")]
@@ -57,7 +62,33 @@ pub enum LibraryError {
     Template(String),
 }
 
+/// A part of the library that can't be read: another user's, perhaps. What others put there stops nobody.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unreadable {
+    /// In the library.
+    pub path: String,
+    pub why: String,
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.path, self.why)
+    }
+}
+
 impl LibraryError {
+    /// What is about one skill or domain as a remark on it; what is about the library or the request stays an error.
+    pub fn unreadable(self, path: impl ToString) -> Result<Unreadable, Self> {
+        let why = match &self {
+            Self::Io { step, source, .. } => format!("{step}: {source}"),
+            Self::Tree { source, .. } => source.to_string(),
+            Self::Unfit { why, .. } => why.clone(),
+            Self::Restless(_) => self.to_string(),
+            _ => return Err(self),
+        };
+        Ok(Unreadable { path: path.to_string(), why })
+    }
+
     pub(super) fn io(step: &'static str, path: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { step, path, source }

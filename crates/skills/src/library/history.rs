@@ -23,6 +23,9 @@ const MOST_BYTES: u64 = 4 << 20;
 /// Older entries are forgotten, and their versions with them at the next clean-up.
 const KEPT: usize = 500;
 
+/// Others replace the file as a whole, and never write into it: its owner is who said what it says.
+const FILE_MODE: u32 = 0o644;
+
 /// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -141,9 +144,10 @@ impl History {
         Ok(Some(history))
     }
 
-    /// Who wrote it last.
+    /// Who wrote it last; nobody, if others could have changed it since.
     pub(super) fn writer(all: BorrowedFd<'_>, reference: &Reference) -> io::Result<Option<u32>> {
-        Ok(beneath::facts(all, &file(reference))?.map(|facts| facts.st_uid))
+        let facts = beneath::facts(all, &file(reference))?;
+        Ok(facts.filter(|facts| facts.st_mode & 0o022 == 0).map(|facts| facts.st_uid))
     }
 
     /// Replace the file; on disk when this returns.
@@ -152,9 +156,8 @@ impl History {
         all: BorrowedFd<'_>,
         reference: &Reference,
         staging: &Staging,
-        modes: (u32, u32),
+        directory_mode: u32,
     ) -> io::Result<()> {
-        let (directory_mode, file_mode) = modes;
         let domain: OwnedFd = beneath::ensure_directory(all, reference.domain.as_str(), directory_mode)?;
         let mut kept = self.clone();
         let mut bytes = serde_json::to_vec(&kept)?;
@@ -164,7 +167,7 @@ impl History {
             bytes = serde_json::to_vec(&kept)?;
         }
         let name = super::staging::random_name()?;
-        beneath::write_file(staging.directory(), &name, &bytes, file_mode)?;
+        beneath::write_file(staging.directory(), &name, &bytes, FILE_MODE)?;
         fsync(all)?;
         renameat(staging.directory(), &*name, domain.as_fd(), format!("{}.json", reference.name))?;
         fsync(&domain)?;

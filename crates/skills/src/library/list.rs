@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::{Loaded, MANIFEST_NAMES, Tree, Unloadable, left_out, load};
 
 use super::name::{Domain, Reference, SkillName, Wanted};
-use super::{Library, LibraryError, SkillOrigin, beneath};
+use super::{Library, LibraryError, SkillOrigin, Unreadable, beneath};
 
 /// More is not a library.
 const MOST_SKILLS: usize = 250_000;
@@ -29,6 +29,8 @@ pub struct Stray {
 pub struct Listing {
     pub skills: Vec<Reference>,
     pub strays: Vec<Stray>,
+    /// Domains that could not be looked into.
+    pub unreadable: Vec<Unreadable>,
 }
 
 impl Library {
@@ -44,7 +46,9 @@ impl Library {
             }
             match (Domain::parse(&name), stray(kind)) {
                 (Ok(domain), None) => {
-                    self.list_domain(domain, &mut listing)?;
+                    if let Err(error) = self.list_domain(&domain, &mut listing) {
+                        listing.unreadable.push(error.unreadable(&domain)?);
+                    }
                     if listing.skills.len() + listing.strays.len() > MOST_SKILLS {
                         let why = format!("more than {MOST_SKILLS} skills");
                         return Err(LibraryError::Unfit { path: self.path().display().to_string(), why });
@@ -72,17 +76,24 @@ impl Library {
             };
         }
         let mut candidates = Vec::new();
+        let mut unreadable = Vec::new();
         let domains = beneath::entries(self.root.as_fd())
             .map_err(LibraryError::io("list the library", self.path().display().to_string()))?;
         for (name, kind) in domains {
             let Ok(domain) = Domain::parse(&name) else { continue };
             let reference = Reference { domain, name: parsed.name.clone() };
-            if kind == FileType::Directory && self.has(&reference)? {
-                candidates.push(reference);
+            if kind != FileType::Directory {
+                continue;
+            }
+            match self.has(&reference) {
+                Ok(true) => candidates.push(reference),
+                Ok(false) => {}
+                Err(error) => unreadable.push(error.unreadable(&reference)?),
             }
         }
         match candidates.len() {
-            0 => Err(LibraryError::NotFound(wanted.to_owned())),
+            0 if unreadable.is_empty() => Err(LibraryError::NotFound(wanted.to_owned())),
+            0 => Err(LibraryError::NotSeen { wanted: wanted.to_owned(), unreadable }),
             1 => Ok(candidates.remove(0)),
             _ => Err(LibraryError::Ambiguous { wanted: wanted.to_owned(), candidates }),
         }
@@ -148,8 +159,8 @@ impl Library {
         }
     }
 
-    fn list_domain(&self, domain: Domain, listing: &mut Listing) -> Result<(), LibraryError> {
-        let entries = match self.domain(&domain)? {
+    fn list_domain(&self, domain: &Domain, listing: &mut Listing) -> Result<(), LibraryError> {
+        let entries = match self.domain(domain)? {
             Some(directory) => beneath::entries(directory.as_fd())
                 .map_err(LibraryError::io("list the domain", domain.as_str()))?,
             None => return Ok(()),

@@ -10,7 +10,7 @@ use super::history::Folder;
 use super::name::{Domain, Reference, SkillName};
 use super::origin::SkillOrigin;
 use super::status::Status;
-use super::{Library, LibraryError};
+use super::{Library, LibraryError, Listing, Unreadable};
 
 const FORMAT: u32 = 1;
 const MOST_BYTES: usize = 64 << 20;
@@ -50,6 +50,12 @@ impl Pin {
 }
 
 impl LockFile {
+    fn of(mut skills: Vec<Pin>) -> Self {
+        skills.sort_by_key(Pin::reference);
+        skills.dedup_by_key(|pin| pin.reference());
+        Self { format: FORMAT, skills }
+    }
+
     pub fn parse(text: &str) -> Result<Self, LibraryError> {
         let refused = |why: String| LibraryError::LockFile(why);
         if text.len() > MOST_BYTES {
@@ -91,27 +97,38 @@ impl LockFile {
 }
 
 impl Library {
-    /// Pin every skill as it is. An edit that is not published is refused: nobody else could get it.
-    pub fn lock_file(&self) -> Result<LockFile, LibraryError> {
-        let mut skills = Vec::new();
-        for reference in self.list()?.skills {
-            let status = match self.status(&reference) {
+    /// Pin every skill as it is. An edit that is not published is refused: nobody else could get it. What can't be read is
+    /// not pinned, and returned.
+    pub fn lock_file(&self) -> Result<(LockFile, Vec<Unreadable>), LibraryError> {
+        let Listing { skills, mut unreadable, .. } = self.list()?;
+        let mut pins = Vec::new();
+        for reference in skills {
+            match self.pin(&reference) {
+                Ok(pin) => pins.push(pin),
                 // Removed since it was listed.
-                Err(LibraryError::NotFound(_)) => continue,
-                other => other?,
-            };
-            match status {
-                Status::Published { digest } => {
-                    let origin = self.origin(&reference)?.unwrap_or(SkillOrigin::Here);
-                    let Reference { domain, name } = reference;
-                    skills.push(Pin { domain, name, digest, origin });
-                }
-                Status::Edited { .. } => return Err(LibraryError::Edited(reference)),
-                Status::Unpublished { .. } => return Err(LibraryError::Unpublished(reference)),
+                Err(LibraryError::NotFound(_)) => {}
+                Err(error @ LibraryError::Io { .. }) => unreadable.push(error.unreadable(&reference)?),
+                Err(error) => return Err(error),
             }
         }
-        skills.sort_by_key(Pin::reference);
-        Ok(LockFile { format: FORMAT, skills })
+        Ok((LockFile::of(pins), unreadable))
+    }
+
+    /// Pin these skills, each of which must be there and readable.
+    pub fn lock_file_of(&self, skills: &[Reference]) -> Result<LockFile, LibraryError> {
+        let pins: Result<_, _> = skills.iter().map(|reference| self.pin(reference)).collect();
+        Ok(LockFile::of(pins?))
+    }
+
+    fn pin(&self, reference: &Reference) -> Result<Pin, LibraryError> {
+        let digest = match self.status(reference)? {
+            Status::Published { digest } => digest,
+            Status::Edited { .. } => return Err(LibraryError::Edited(reference.clone())),
+            Status::Unpublished { .. } => return Err(LibraryError::Unpublished(reference.clone())),
+        };
+        let origin = self.origin(reference)?.unwrap_or(SkillOrigin::Here);
+        let Reference { domain, name } = reference.clone();
+        Ok(Pin { domain, name, digest, origin })
     }
 
     /// Is every folder that a lock file names exactly what it says? Skills that it does not name are not looked at.

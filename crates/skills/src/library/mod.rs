@@ -31,7 +31,7 @@ mod watch;
 pub use add::{Add, Added, Replace};
 pub use change::Edits;
 pub use discover::{Found, PLACES, Place, Scope, discover};
-pub use error::LibraryError;
+pub use error::{LibraryError, Unreadable};
 pub use history::{Action, Record};
 pub use list::{Listing, Stray};
 pub use lockfile::{LockFile, Mismatch, Pin};

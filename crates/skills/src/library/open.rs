@@ -23,7 +23,7 @@ use super::exclusive::Exclusive;
 use super::name::Domain;
 use super::staging::{self, Staging};
 use super::steps::Steps;
-use super::{LibraryError, beneath, clear::clear};
+use super::{LibraryError, Unreadable, beneath, clear::clear};
 
 const OWN: &str = ".ringfence";
 const FORMAT: &str = "1\n";
@@ -33,6 +33,13 @@ const FORMAT: &str = "1\n";
 pub enum Create {
     Yes,
     No,
+}
+
+/// Staging without a live owner.
+#[derive(Debug, Default)]
+pub(super) struct Orphans {
+    pub(super) cleared: usize,
+    pub(super) left: Vec<Unreadable>,
 }
 
 /// Skills on disk. Readers take no lock; a change takes the library's.
@@ -125,8 +132,8 @@ impl Library {
         Modes { directory: 0o755 | self.group, file: 0o444, executable: 0o555 }
     }
 
-    pub(super) fn own_modes(&self) -> (u32, u32) {
-        (0o755 | self.group, 0o644 | self.group)
+    pub(super) fn own_directory_mode(&self) -> u32 {
+        0o755 | self.group
     }
 
     /// Be the one writer. What killed writers left is removed first.
@@ -134,20 +141,29 @@ impl Library {
         self.lock_counted().map(|(lock, _)| lock)
     }
 
-    /// The same, and how much was left.
-    pub(super) fn lock_counted(&self) -> Result<(Exclusive, usize), LibraryError> {
+    /// The same, and what was left.
+    pub(super) fn lock_counted(&self) -> Result<(Exclusive, Orphans), LibraryError> {
         let lock = Exclusive::take(self.own.as_fd(), 0o644 | self.group, self.patience)?;
-        let cleared = self.clear_orphans(&lock)?;
-        Ok((lock, cleared))
+        let orphans = self.clear_orphans(&lock)?;
+        Ok((lock, orphans))
     }
 
-    fn clear_orphans(&self, lock: &Exclusive) -> Result<usize, LibraryError> {
+    /// What can't be cleared stays: only its owner may be able to, and it is in nobody's way.
+    fn clear_orphans(&self, lock: &Exclusive) -> Result<Orphans, LibraryError> {
         let failed = || LibraryError::io("clear staging", format!("{OWN}/staging"));
-        let orphans = staging::orphans(self.stagings.as_fd(), lock).map_err(failed())?;
-        for name in &orphans {
-            clear(self.stagings.as_fd(), name).map_err(failed())?;
+        let mut orphans = Orphans::default();
+        for name in staging::orphans(self.stagings.as_fd(), lock).map_err(failed())? {
+            match clear(self.stagings.as_fd(), &name) {
+                Ok(()) => orphans.cleared += 1,
+                Err(error) => {
+                    orphans.left.push(Unreadable {
+                        path: format!("{OWN}/staging/{name}"),
+                        why: format!("left by a change that was cut short, and can't be removed: {error}"),
+                    });
+                }
+            }
         }
-        Ok(orphans.len())
+        Ok(orphans)
     }
 
     /// A place to make a change ready; the lock is held only for a moment.

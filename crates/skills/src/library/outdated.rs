@@ -31,7 +31,11 @@ impl Library {
     ) -> Result<Vec<Outdated>, LibraryError> {
         let mut outdated = Vec::new();
         for reference in self.list()?.skills {
-            let (history, folder) = self.consistent(&reference)?;
+            let (history, folder) = match self.consistent(&reference) {
+                // Another user's: theirs to bring up to date.
+                Err(LibraryError::Io { .. }) => continue,
+                other => other?,
+            };
             let Some((have, origin)) = history.upstream() else { continue };
             let edited = match folder {
                 Folder::Missing => continue,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
 use rustix::fs::{FileType, renameat};
 use serde::Serialize;
@@ -15,7 +15,7 @@ use super::history::{Folder, History};
 use super::list::Stray;
 use super::name::{Domain, Reference, SkillName};
 use super::staging::random_name;
-use super::{Library, LibraryError, beneath, clear::clear};
+use super::{Library, LibraryError, Unreadable, beneath, clear::clear};
 
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
@@ -35,6 +35,8 @@ pub enum Trouble {
     History { path: String, why: String },
     #[error("{reference}: a change was cut short, and could not be finished: {why}")]
     CutShort { reference: Reference, why: String },
+    #[error("{path}: not checked: {why}")]
+    Unreadable { path: String, why: String },
 }
 
 /// What a check found.
@@ -45,6 +47,8 @@ pub struct Verified {
     /// Folders with an edit that is not published, or made by hand. Nothing is wrong with that.
     pub edited: Vec<Reference>,
     pub cleared: Cleared,
+    /// False for who may not write: what others changed meanwhile may look like trouble.
+    pub locked: bool,
     pub troubles: Vec<Trouble>,
 }
 
@@ -59,14 +63,22 @@ pub struct Cleared {
     pub versions: usize,
 }
 
+impl From<Unreadable> for Trouble {
+    fn from(Unreadable { path, why }: Unreadable) -> Self {
+        Self::Unreadable { path, why }
+    }
+}
+
 impl Library {
     /// Check every byte of every version and folder, after what killed writers left is settled. Holds the lock; who may
     /// not write checks without it, and may see the work of those who write at the same time as trouble.
     pub fn verify(&self) -> Result<Verified, LibraryError> {
         let mut verified = Verified::default();
         let lock = match self.lock_counted() {
-            Ok((lock, staging)) => {
-                verified.cleared.staging = staging;
+            Ok((lock, orphans)) => {
+                verified.locked = true;
+                verified.cleared.staging = orphans.cleared;
+                verified.troubles.extend(orphans.left.into_iter().map(Trouble::from));
                 Some(lock)
             }
             Err(LibraryError::Io { source, .. })
@@ -83,26 +95,32 @@ impl Library {
         verified.skills = listing.skills.len();
         let strays = |Stray { path, what }| Trouble::Stray { path, what: what.to_owned() };
         verified.troubles.extend(listing.strays.into_iter().map(strays));
+        verified.troubles.extend(listing.unreadable.into_iter().map(Trouble::from));
         let stored = self.check_versions(&mut verified)?;
         let mut references: BTreeSet<_> = listing.skills.into_iter().collect();
         references.extend(self.histories(&mut verified.troubles)?);
         for reference in references {
-            self.check_skill(&reference, lock.as_ref(), &stored, &mut verified)?;
+            if let Err(error) = self.check_skill(&reference, lock.as_ref(), &stored, &mut verified) {
+                verified.troubles.push(error.unreadable(&reference)?.into());
+            }
         }
         Ok(verified)
     }
 
     /// Clear away what killed writers left, and versions that no history speaks of.
     pub fn gc(&self) -> Result<Cleared, LibraryError> {
-        let (lock, staging) = self.lock_counted()?;
-        let mut cleared = Cleared { staging, ..Cleared::default() };
+        let (lock, orphans) = self.lock_counted()?;
+        let mut cleared = Cleared { staging: orphans.cleared, ..Cleared::default() };
         let mut troubles = Vec::new();
         let mut wanted = BTreeSet::new();
         for reference in self.histories(&mut troubles)? {
-            cleared.settled += usize::from(self.settle(&reference, &lock)?);
+            match self.settle(&reference, &lock) {
+                Ok(settled) => cleared.settled += usize::from(settled),
+                Err(error) => troubles.push(error.unreadable(&reference)?.into()),
+            }
             wanted.extend(self.read_history(&reference)?.digests().map(|digest| digest.as_str().to_owned()));
         }
-        // A history that can't be read may speak of any version.
+        // A history that can't be read, or finished, may speak of any version.
         if !troubles.is_empty() {
             return Ok(cleared);
         }
@@ -191,17 +209,24 @@ impl Library {
     /// Every skill that has a readable history.
     fn histories(&self, troubles: &mut Vec<Trouble>) -> Result<Vec<Reference>, LibraryError> {
         let mut references = Vec::new();
-        let list = |directory: &OwnedFd| {
-            beneath::entries(directory.as_fd()).map_err(LibraryError::io("list the histories", "history"))
-        };
-        for (domain, _) in list(&self.histories)? {
-            let open = beneath::open_directory(self.histories.as_fd(), &domain);
-            let (Ok(parsed), Ok(open)) = (Domain::parse(&domain), open) else {
-                let path = format!(".ringfence/history/{domain}");
+        let domains = beneath::entries(self.histories.as_fd())
+            .map_err(LibraryError::io("list the histories", "history"))?;
+        for (domain, _) in domains {
+            let path = format!(".ringfence/history/{domain}");
+            let Ok(parsed) = Domain::parse(&domain) else {
                 troubles.push(Trouble::Stray { path, what: "not a directory of histories".to_owned() });
                 continue;
             };
-            for (file, _) in list(&open)? {
+            let files = match beneath::open_directory(self.histories.as_fd(), &domain)
+                .and_then(|open| beneath::entries(open.as_fd()))
+            {
+                Ok(files) => files,
+                Err(error) => {
+                    troubles.push(Trouble::Unreadable { path, why: error.to_string() });
+                    continue;
+                }
+            };
+            for (file, _) in files {
                 let path = format!(".ringfence/history/{domain}/{file}");
                 let name = file.strip_suffix(".json").and_then(|name| SkillName::parse(name).ok());
                 let Some(name) = name else {

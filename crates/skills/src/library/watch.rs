@@ -14,7 +14,7 @@ use crate::{MANIFEST_NAMES, left_out};
 
 use super::history::Folder;
 use super::name::{Domain, Reference};
-use super::{Library, LibraryError, beneath};
+use super::{Library, LibraryError, Listing, Unreadable, beneath};
 
 /// A file that was written so short a time ago may be written again without another time on it: clocks of filesystems
 /// are coarse, and those of servers are not ours.
@@ -51,6 +51,8 @@ pub struct Changes {
     pub added: Vec<Reference>,
     pub changed: Vec<Reference>,
     pub removed: Vec<Reference>,
+    /// What could not be looked at: not in the stamp.
+    pub unreadable: Vec<Unreadable>,
     /// To be compared with the next time.
     pub stamp: Stamp,
 }
@@ -115,28 +117,49 @@ impl Library {
     /// What changed since a stamp. Only skills with a change need to be read again.
     pub fn changes_since(&self, before: &Stamp) -> Result<Changes, LibraryError> {
         let stamp = Stamp::nothing(before.depth);
-        let mut changes = Changes { added: Vec::new(), changed: Vec::new(), removed: Vec::new(), stamp };
-        let mut domain: Option<(Domain, std::os::fd::OwnedFd)> = None;
-        for reference in self.list()?.skills {
-            if domain.as_ref().is_none_or(|(open, _)| *open != reference.domain) {
-                domain = self.domain(&reference.domain)?.map(|open| (reference.domain.clone(), open));
+        let Listing { skills, unreadable, .. } = self.list()?;
+        let mut changes =
+            Changes { added: Vec::new(), changed: Vec::new(), removed: Vec::new(), unreadable, stamp };
+        for skills in skills.chunk_by(|one, other| one.domain == other.domain) {
+            let domain = &skills[0].domain;
+            match self.domain(domain) {
+                Ok(Some(open)) => self.compare(open.as_fd(), skills, before, &mut changes)?,
+                Ok(None) => {}
+                Err(error) => changes.unreadable.push(error.unreadable(domain)?),
             }
-            let Some((_, open)) = &domain else { continue };
-            let previous = before.get(&reference);
-            let Some((now, changed)) = self.examine(open.as_fd(), &reference, before.depth, previous)? else {
-                continue;
+        }
+        let gone =
+            before.skills().map(|(reference, _)| reference).filter(|old| changes.stamp.get(old).is_none());
+        changes.removed = gone.cloned().collect();
+        Ok(changes)
+    }
+
+    /// The skills of one domain.
+    fn compare(
+        &self,
+        domain: BorrowedFd<'_>,
+        skills: &[Reference],
+        before: &Stamp,
+        changes: &mut Changes,
+    ) -> Result<(), LibraryError> {
+        for reference in skills {
+            let previous = before.get(reference);
+            let (now, changed) = match self.examine(domain, reference, before.depth, previous) {
+                Ok(Some(found)) => found,
+                Ok(None) => continue,
+                Err(error) => {
+                    changes.unreadable.push(error.unreadable(reference)?);
+                    continue;
+                }
             };
             match previous {
                 None => changes.added.push(reference.clone()),
                 Some(_) if changed => changes.changed.push(reference.clone()),
                 Some(_) => {}
             }
-            changes.stamp.insert(reference, now);
+            changes.stamp.insert(reference.clone(), now);
         }
-        let gone =
-            before.skills().map(|(reference, _)| reference).filter(|old| changes.stamp.get(old).is_none());
-        changes.removed = gone.cloned().collect();
-        Ok(changes)
+        Ok(())
     }
 
     /// Nothing if it was removed since it was listed.
@@ -208,14 +231,14 @@ impl Library {
     ) -> io::Result<()> {
         for (name, kind) in beneath::entries(directory)? {
             let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}/{name}") };
-            if left_out(&path, kind == FileType::Directory) {
-                continue;
-            }
             facts.count += 1;
             // As much as a version may have; what is beyond can't be one anyway.
             if facts.count > self.limits().entries || depth > self.limits().depth {
                 facts.hasher.update(b"more");
                 return Ok(());
+            }
+            if left_out(&path, kind == FileType::Directory) {
+                continue;
             }
             let Some(found) = beneath::facts(directory, &name)? else { continue };
             if FileType::from_raw_mode(found.st_mode) == FileType::Directory {

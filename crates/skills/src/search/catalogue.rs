@@ -2,13 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use crate::library::{Depth, Fingerprint, Library, Reference, Stamp, Wanted};
+use crate::library::{Depth, Fingerprint, Library, Reference, Stamp, Unreadable, Wanted};
 use crate::load;
 
 use super::find::Hit;
 use super::index::{SearchError, SearchIndex};
 use super::sync::{Step, Synced};
 use super::text::SkillText;
+
+/// What a library has for a question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Searched {
+    /// Best first.
+    pub hits: Vec<Hit>,
+    /// What could not be looked at.
+    pub unreadable: Vec<Unreadable>,
+}
 
 impl SearchIndex {
     /// Bring the index up to date with a library, and ask it.
@@ -17,15 +26,16 @@ impl SearchIndex {
         library: &Library,
         text: &str,
         most: usize,
-    ) -> Result<Vec<Hit>, SearchError> {
-        self.sync_library(library)?;
-        match self.search(text, most) {
+    ) -> Result<Searched, SearchError> {
+        let mut synced = self.sync_library(library)?;
+        let hits = match self.search(text, most) {
             Err(SearchError::Damaged) => {
-                self.sync_library(library)?;
+                synced = self.sync_library(library)?;
                 self.search(text, most)
             }
             other => other,
-        }
+        }?;
+        Ok(Searched { hits, unreadable: synced.unreadable })
     }
 
     /// Read what changed in a library since the last time, in this process or another.
@@ -66,7 +76,9 @@ impl SearchIndex {
             }
         }
         steps.extend(changes.removed.iter().map(|reference| Step::Remove { key: reference.to_string() }));
-        self.carry_out(&steps, |key| references.get(key).and_then(|reference| text(library, reference)))
+        let synced =
+            self.carry_out(&steps, |key| references.get(key).and_then(|reference| text(library, reference)))?;
+        Ok(Synced { unreadable: changes.unreadable, ..synced })
     }
 }
 

@@ -13,6 +13,7 @@ mod sync;
 mod text;
 mod words;
 
+pub use catalogue::Searched;
 pub use find::{Hit, Matched};
 pub use index::{SearchError, SearchIndex};
 pub use snippet::Snippet;

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use rusqlite::{Transaction, TransactionBehavior, params};
 use serde::Serialize;
 
+use crate::library::Unreadable;
+
 use super::index::{SearchError, SearchIndex};
 use super::text::SkillText;
 use super::words::{fold, fold_name, humps, is_unspaced, letters, prepare, words};
@@ -17,10 +19,12 @@ const MOST_WORD: usize = 32;
 const MANY: usize = 1000;
 
 /// How many skills were brought up to date.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Synced {
     pub written: usize,
     pub removed: usize,
+    /// What of a library could not be looked at.
+    pub unreadable: Vec<Unreadable>,
 }
 
 /// One skill's part in a sync.

@@ -4,6 +4,7 @@ use ringfence_service::Places;
 use ringfence_service::skills::{ListedSkill, Scope, discovered_skills, list_skills};
 use serde_json::json;
 
+use super::warn_of_unreadable;
 use crate::args::SkillListArgs;
 use crate::failure::Failure;
 use crate::output;
@@ -13,7 +14,11 @@ pub(super) fn list(args: SkillListArgs) -> Result<i32, Failure> {
     let found = list_skills(&places, args.flags.library.as_deref(), args.domain.as_deref())?;
     let elsewhere = if args.all { discovered_skills(&places) } else { Vec::new() };
     if args.flags.json {
-        let mut object = json!({ "skills": found.skills, "strays": found.strays });
+        let mut object = json!({
+            "skills": found.skills,
+            "strays": found.strays,
+            "unreadable": found.unreadable,
+        });
         if args.all {
             object["elsewhere"] = json!(elsewhere);
         }
@@ -39,6 +44,7 @@ pub(super) fn list(args: SkillListArgs) -> Result<i32, Failure> {
     for stray in &found.strays {
         output::warning(&format!("in the library: {}: {}", stray.path, stray.what));
     }
+    warn_of_unreadable(&found.unreadable);
     Ok(0)
 }
 

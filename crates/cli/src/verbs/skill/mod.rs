@@ -25,8 +25,18 @@ mod update;
 mod validate;
 mod verify;
 
+use ringfence_service::skills::Unreadable;
+
 use crate::args::{LintFormat, SkillArgs, SkillLibraryVerb, SkillVerb};
 use crate::failure::Failure;
+use crate::output;
+
+/// Another user's folder stops nobody, and nobody overlooks that it is there.
+fn warn_of_unreadable(unreadable: &[Unreadable]) {
+    for one in unreadable {
+        output::warning(&format!("in the library: {one} (left out)"));
+    }
+}
 
 pub(crate) fn skill(args: SkillArgs) -> Result<i32, Failure> {
     match args.verb {

@@ -3,6 +3,7 @@
 use ringfence_service::Places;
 use ringfence_service::skills::{Unreachable, outdated_skills};
 
+use super::warn_of_unreadable;
 use crate::args::SkillOutdatedArgs;
 use crate::failure::Failure;
 use crate::output;
@@ -25,6 +26,7 @@ pub(super) fn outdated(args: SkillOutdatedArgs) -> Result<i32, Failure> {
         output::table(["skill", "published", "latest", "from", ""], rows);
     }
     report.unreachable.iter().for_each(tell);
+    warn_of_unreadable(&report.unreadable);
     Ok(0)
 }
 

@@ -1,15 +1,16 @@
 //! `ringfence skill search`
 
 use ringfence_service::Places;
-use ringfence_service::skills::{SearchSpec, search_skills};
+use ringfence_service::skills::{SearchSpec, Searched, search_skills};
 
+use super::warn_of_unreadable;
 use crate::args::SkillSearchArgs;
 use crate::failure::Failure;
 use crate::output;
 
 pub(super) fn search(args: SkillSearchArgs) -> Result<i32, Failure> {
     let spec = SearchSpec { text: args.query.join(" "), most: args.limit, library: args.flags.library };
-    let hits = search_skills(&Places::from_env()?, &spec)?;
+    let Searched { hits, unreadable } = search_skills(&Places::from_env()?, &spec)?;
     if args.flags.json {
         output::json(&hits);
     } else if hits.is_empty() {
@@ -28,5 +29,6 @@ pub(super) fn search(args: SkillSearchArgs) -> Result<i32, Failure> {
             }),
         );
     }
+    warn_of_unreadable(&unreadable);
     Ok(0)
 }

@@ -1,12 +1,12 @@
 //! `ringfence skill update`
 
-use ringfence_service::Places;
 use ringfence_service::skills::{UpdateSpec, update_skills};
+use ringfence_service::{Places, ServiceError};
 use serde_json::json;
 
-use super::{add, outdated};
+use super::{add, outdated, warn_of_unreadable};
 use crate::args::SkillUpdateArgs;
-use crate::failure::Failure;
+use crate::failure::{Failure, REFUSED};
 use crate::output;
 
 pub(super) fn update(args: SkillUpdateArgs) -> Result<i32, Failure> {
@@ -16,15 +16,24 @@ pub(super) fn update(args: SkillUpdateArgs) -> Result<i32, Failure> {
         accept_findings: args.accept_findings,
         library: args.flags.library,
     };
-    let (report, unreachable) = update_skills(&Places::from_env()?, &spec)?;
+    let report = update_skills(&Places::from_env()?, &spec)?;
+    let code = if report.refused.is_empty() { 0 } else { REFUSED };
     if args.flags.json {
-        output::json(&json!({ "updated": report.added, "unreachable": unreachable }));
-        return Ok(0);
+        let refused = |(skill, error): &(String, ServiceError)| json!({ "skill": skill, "error": error });
+        output::json(&json!({
+            "updated": report.added,
+            "unreachable": report.unreachable,
+            "refused": report.refused.iter().map(refused).collect::<Vec<_>>(),
+            "unreadable": report.unreadable,
+        }));
+        return Ok(code);
     }
-    if report.added.is_empty() {
+    if report.added.is_empty() && report.refused.is_empty() {
         output::line("nothing is newer where it came from");
     }
     report.added.iter().for_each(add::tell);
-    unreachable.iter().for_each(outdated::tell);
-    Ok(0)
+    report.unreachable.iter().for_each(outdated::tell);
+    report.refused.iter().for_each(|(_, error)| output::error(error));
+    warn_of_unreadable(&report.unreadable);
+    Ok(code)
 }

@@ -17,6 +17,11 @@ pub(super) fn verify(args: SkillVerifyArgs) -> Result<i32, Failure> {
     for trouble in &verified.troubles {
         output::warning(&trouble.to_string());
     }
+    if !verified.locked {
+        output::note(
+            "you may not write to this library: it was checked without its lock, and what others change meanwhile may look wrong",
+        );
+    }
     let left = verified.cleared.staging + verified.cleared.settled;
     if left > 0 {
         output::note(&format!("{left} changes that were cut short were cleared away or finished"));

@@ -70,11 +70,13 @@ pub(in crate::skills) fn fetch_origin(
         SkillOrigin::Directory { path } => Ok((get(places, SourcePlace::Directory(path.into()))?, None)),
         SkillOrigin::Archive { path } => Ok((get(places, SourcePlace::Archive(path.into()))?, None)),
         SkillOrigin::Git { url, subdirectory, revision, commit } => {
+            if let Some(revision) = revision {
+                source::check_revision(revision)?;
+            }
             let wanted = if pinned { Some(commit.clone()) } else { revision.clone() };
             let git = source::git(url, wanted)?;
-            let (fetched, subdirectory) =
-                (get(places, SourcePlace::Git(git))?, source::subdirectory(subdirectory.as_deref())?);
-            Ok((fetched.following(revision.clone()), subdirectory))
+            let subdirectory = source::subdirectory(subdirectory.as_deref())?;
+            Ok((get(places, SourcePlace::Git(git))?.following(revision.clone()), subdirectory))
         }
     }
 }

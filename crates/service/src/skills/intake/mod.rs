@@ -12,3 +12,4 @@ pub use source::SourceSpec;
 pub(super) use add::take;
 pub(super) use fetch::{Fetched, fetch_origin};
 pub(super) use judge::{accept, judge};
+pub(super) use source::subdirectory;

@@ -9,6 +9,9 @@ use ringfence_policy::HostRule;
 use crate::error::{ErrorCode, ServiceError};
 use crate::places::Places;
 
+/// More is no name that git would take.
+const MOST_REVISION: usize = 250;
+
 /// What a caller says.
 #[derive(Clone, Debug, Default)]
 pub struct SourceSpec {
@@ -88,8 +91,11 @@ pub(super) fn parse(places: &Places, spec: &SourceSpec) -> Result<Source, Servic
     Ok(Source { place, subdirectory })
 }
 
-/// A repository as its URL was kept.
+/// A repository as its URL was kept. Whoever may write to a shared library may have written it.
 pub(super) fn git(url: &str, revision: Option<String>) -> Result<GitSource, ServiceError> {
+    if let Some(revision) = &revision {
+        check_revision(revision)?;
+    }
     if let Some(path) = url.strip_prefix("file://") {
         let path = Path::new(path);
         if !path.is_absolute() {
@@ -130,15 +136,19 @@ pub(super) fn git(url: &str, revision: Option<String>) -> Result<GitSource, Serv
 }
 
 /// `sub/dir`: only names.
-pub(super) fn subdirectory(text: Option<&str>) -> Result<Option<String>, ServiceError> {
+pub(in crate::skills) fn subdirectory(text: Option<&str>) -> Result<Option<String>, ServiceError> {
     let Some(text) = text else { return Ok(None) };
+    if text.chars().any(char::is_control) {
+        let message = format!("`{}` is no directory: it has a control character", text.escape_debug());
+        return Err(bad(message, "name a directory in the source: --path skills/pdf-tools"));
+    }
     let mut parts = Vec::new();
     for part in Path::new(text).components() {
         match part {
             Component::Normal(name) => parts.push(name.to_string_lossy().into_owned()),
             Component::CurDir => {}
             _ => {
-                let message = format!("{text} leads out of the source");
+                let message = format!("{} leads out of the source", text.escape_debug());
                 return Err(bad(message, "name a directory in it: --path skills/pdf-tools"));
             }
         }
@@ -204,18 +214,19 @@ fn is_bare_repository(path: &Path) -> bool {
 }
 
 /// An argument of git: a name of a branch or tag, or a commit, and never an option or a refspec.
-fn check_revision(text: &str) -> Result<(), ServiceError> {
+pub(super) fn check_revision(text: &str) -> Result<(), ServiceError> {
     let letters =
         |letter: char| letter.is_alphanumeric() || matches!(letter, '.' | '_' | '/' | '-' | '+' | '#');
     let right = !text.is_empty()
-        && text.len() <= 250
+        && text.len() <= MOST_REVISION
         && !text.starts_with(['-', '+', '/'])
         && !text.contains("..")
         && text.chars().all(letters);
     if right {
         return Ok(());
     }
-    Err(bad(format!("`{text}` is no branch, tag or commit"), "write it like main, v1.2 or a whole commit"))
+    let shown: String = text.escape_debug().take(MOST_REVISION).collect();
+    Err(bad(format!("`{shown}` is no branch, tag or commit"), "write it like main, v1.2 or a whole commit"))
 }
 
 fn bad(message: impl Into<String>, next: &str) -> ServiceError {
@@ -262,6 +273,22 @@ mod tests {
         ] {
             let error = parsed(source).unwrap_err();
             assert!(error.message.to_lowercase().contains(part), "{source}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_was_kept_is_checked_as_what_is_said() {
+        let url = "https://example.com/x";
+        assert!(git(url, Some("v1".to_owned())).is_ok());
+        for wrong in ["--upload-pack=touch evil", "+a:b", "a\u{1b}[2J"] {
+            let error = git(url, Some(wrong.to_owned())).unwrap_err();
+            assert!(error.message.contains("no branch, tag or commit"), "{error}");
+            assert!(!error.message.contains('\u{1b}'), "{error:?}");
+        }
+        assert_eq!(subdirectory(Some("./a//b")).unwrap().as_deref(), Some("a/b"));
+        for wrong in ["../a", "/etc", "a/../../b", "a\u{1b}[2J", "a\nb"] {
+            let error = subdirectory(Some(wrong)).unwrap_err();
+            assert!(!error.message.contains(char::is_control), "{error:?}");
         }
     }
 

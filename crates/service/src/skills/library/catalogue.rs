@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use ringfence_skills::{Digest, Library, LibraryError, PromptEntry, Reference, Status, Stray, prompt_block};
+use ringfence_skills::{
+    Digest, Library, LibraryError, PromptEntry, Reference, Status, Stray, Unloadable, Unreadable, load,
+    prompt_block,
+};
 use serde::Serialize;
 
 use super::open::{existing_library, find_reference};
@@ -59,6 +62,8 @@ pub struct Catalogue {
     pub skills: Vec<ListedSkill>,
     /// What lies in the library and is no skill.
     pub strays: Vec<Stray>,
+    /// Domains that could not be looked into.
+    pub unreadable: Vec<Unreadable>,
 }
 
 /// One skill as an agent sees it.
@@ -67,6 +72,16 @@ pub struct CatalogueEntry {
     pub name: String,
     pub description: String,
     pub location: String,
+}
+
+/// The skills for an agent's prompt.
+#[derive(Clone, Debug)]
+pub struct Prompt {
+    pub entries: Vec<CatalogueEntry>,
+    /// `<available_skills>`.
+    pub block: String,
+    /// What could not be looked at.
+    pub unreadable: Vec<Unreadable>,
 }
 
 /// Every skill, or those of one domain. Reads every byte, to see what was edited.
@@ -82,52 +97,40 @@ pub fn list_skills(
         listing.skills.into_iter().filter(|one| domain.as_ref().is_none_or(|domain| one.domain == *domain));
     let skills =
         wanted.filter_map(|reference| listed(&library, reference).transpose()).collect::<Result<_, _>>()?;
-    Ok(Catalogue { skills, strays: listing.strays })
+    Ok(Catalogue { skills, strays: listing.strays, unreadable: listing.unreadable })
 }
 
-/// The `<available_skills>` block of these skills, or of all. Locations are those of a sandbox, or of the host.
+/// What an agent is told of these skills, or of all that can be read. Locations are those of a sandbox, or of the host.
 pub fn catalogue(
     places: &Places,
     library: Option<&Path>,
     skills: &[String],
     on_host: bool,
-) -> Result<(Vec<CatalogueEntry>, String), ServiceError> {
+) -> Result<Prompt, ServiceError> {
     let mut entries = Vec::new();
-    let mut put = |library: &Library, reference: &Reference, asked_for: bool| -> Result<(), ServiceError> {
-        let bytes = match library.manifest_bytes(reference) {
-            Err(LibraryError::NotFound(_) | LibraryError::NoManifest(_)) if !asked_for => return Ok(()),
-            other => other?,
-        };
-        match ringfence_skills::load(&bytes, reference.name.as_str()) {
-            Ok(loaded) => {
-                let top = if on_host { library.path().to_path_buf() } else { PathBuf::from("/skills") };
-                let folder = top.join(reference.path());
-                entries.push(CatalogueEntry {
-                    // By the name that it can be run with.
-                    name: reference.name.to_string(),
-                    description: loaded.manifest.description,
-                    location: folder.join("SKILL.md").display().to_string(),
-                });
-                Ok(())
-            }
-            Err(_) if !asked_for => Ok(()),
-            Err(error) => Err(ServiceError::new(
-                crate::ErrorCode::BadSkill,
-                format!("{reference}: {error}"),
-                "correct its SKILL.md; `ringfence skill validate` shows what is wrong",
-            )),
-        }
-    };
+    let mut unreadable = Vec::new();
     if skills.is_empty() {
         if let Some(library) = existing_library(places, library)? {
-            for reference in library.list()?.skills {
-                put(&library, &reference, false)?;
+            let listing = library.list()?;
+            unreadable = listing.unreadable;
+            for reference in listing.skills {
+                match entry(&library, &reference, on_host) {
+                    Ok(Ok(entry)) => entries.push(entry),
+                    Ok(Err(_)) | Err(LibraryError::NotFound(_) | LibraryError::NoManifest(_)) => {}
+                    Err(error) => unreadable.push(error.unreadable(&reference)?),
+                }
             }
         }
     } else {
         for skill in skills {
             let (library, reference) = find_reference(places, library, skill)?;
-            put(&library, &reference, true)?;
+            entries.push(entry(&library, &reference, on_host)?.map_err(|error| {
+                ServiceError::new(
+                    crate::ErrorCode::BadSkill,
+                    format!("{reference}: {error}"),
+                    "correct its SKILL.md; `ringfence skill validate` shows what is wrong",
+                )
+            })?);
         }
     }
     let borrowed: Vec<PromptEntry<'_>> = entries
@@ -139,7 +142,23 @@ pub fn catalogue(
         })
         .collect();
     let block = prompt_block(&borrowed);
-    Ok((entries, block))
+    Ok(Prompt { entries, block, unreadable })
+}
+
+fn entry(
+    library: &Library,
+    reference: &Reference,
+    on_host: bool,
+) -> Result<Result<CatalogueEntry, Unloadable>, LibraryError> {
+    let bytes = library.manifest_bytes(reference)?;
+    let top = if on_host { library.path().to_path_buf() } else { PathBuf::from("/skills") };
+    let folder = top.join(reference.path());
+    Ok(load(&bytes, reference.name.as_str()).map(|loaded| CatalogueEntry {
+        // By the name that it can be run with.
+        name: reference.name.to_string(),
+        description: loaded.manifest.description,
+        location: folder.join("SKILL.md").display().to_string(),
+    }))
 }
 
 /// Nothing if it was removed since it was listed.

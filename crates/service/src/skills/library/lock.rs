@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ringfence_skills::LockFile;
+use ringfence_skills::{LockFile, Unreadable};
 
 use super::open::existing_library;
 use crate::error::{ErrorCode, ServiceError};
@@ -21,12 +21,15 @@ pub struct Locked {
     pub skills: usize,
     /// Where it was written; nothing if it was only asked for.
     pub path: Option<PathBuf>,
+    /// What was not pinned, because it can't be read.
+    pub unreadable: Vec<Unreadable>,
 }
 
-/// Pin every skill. `-` as the path writes nothing; without one it is `skills.lock` here.
+/// Pin these skills, or, with none named, every one. `-` as the path writes nothing; without one it is `skills.lock` here.
 pub fn lock_skills(
     places: &Places,
     library: Option<&Path>,
+    skills: &[String],
     out: Option<&Path>,
 ) -> Result<Locked, ServiceError> {
     let Some(library) = existing_library(places, library)? else {
@@ -36,11 +39,16 @@ pub fn lock_skills(
             "`ringfence skill add SOURCE`",
         ));
     };
-    let lock = library.lock_file()?;
+    let (lock, unreadable) = if skills.is_empty() {
+        library.lock_file()?
+    } else {
+        let wanted: Result<Vec<_>, _> = skills.iter().map(|skill| library.find(skill)).collect();
+        (library.lock_file_of(&wanted?)?, Vec::new())
+    };
     let text = lock.to_toml()?;
     let skills = lock.skills().len();
     if out.is_some_and(|out| out.as_os_str() == "-") {
-        return Ok(Locked { text, skills, path: None });
+        return Ok(Locked { text, skills, path: None, unreadable });
     }
     let path = places.absolute(out.unwrap_or(Path::new(NAME)), &places.current);
     replace_file(&path, text.as_bytes(), 0o644).map_err(|error| {
@@ -50,7 +58,7 @@ pub fn lock_skills(
             "name a file that you can write with -o",
         )
     })?;
-    Ok(Locked { text, skills, path: Some(path) })
+    Ok(Locked { text, skills, path: Some(path), unreadable })
 }
 
 /// A lock file as somebody names it, or the one here.

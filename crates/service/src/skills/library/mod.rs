@@ -10,7 +10,7 @@ mod search;
 mod show;
 mod update;
 
-pub use catalogue::{Catalogue, CatalogueEntry, ListedSkill, SkillState, catalogue, list_skills};
+pub use catalogue::{Catalogue, CatalogueEntry, ListedSkill, Prompt, SkillState, catalogue, list_skills};
 pub use discovered::{DiscoveredSkill, discovered_skills};
 pub use file::read_skill_file;
 pub use lock::{Locked, lock_skills};
@@ -20,7 +20,9 @@ pub use revise::{
 };
 pub use search::{SearchSpec, search_skills};
 pub use show::{ShownFile, ShownSkill, show_skill};
-pub use update::{OutdatedReport, OutdatedSkill, Unreachable, UpdateSpec, outdated_skills, update_skills};
+pub use update::{
+    OutdatedReport, OutdatedSkill, Unreachable, UpdateReport, UpdateSpec, outdated_skills, update_skills,
+};
 
 pub(super) use lock::read_lock_file;
 pub(super) use open::{existing_library, find_reference, open_library};

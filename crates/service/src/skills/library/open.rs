@@ -50,7 +50,7 @@ pub(super) fn find_remembered(
     let library = existing_library(places, flag)?;
     let library = library.ok_or_else(|| LibraryError::NotFound(skill.escape_debug().to_string()))?;
     match library.find(skill) {
-        Err(LibraryError::NotFound(_)) => {
+        Err(LibraryError::NotFound(_) | LibraryError::NotSeen { .. }) => {
             let Wanted { domain, name } = Wanted::parse(skill)?;
             let domain = domain.map_or_else(|| Domain::parse(DEFAULT_DOMAIN), Ok)?;
             Ok((library, Reference { domain, name }))
@@ -82,6 +82,10 @@ impl From<LibraryError> for ServiceError {
             E::NotFound(_) => (
                 ErrorCode::BadSkill,
                 "`ringfence skill list` shows what there is, `ringfence skill search WORDS` finds it",
+            ),
+            E::NotSeen { .. } => (
+                ErrorCode::BadSkill,
+                "ask whose folder that is to let you read it; `ringfence skill list` shows what there is",
             ),
             E::Ambiguous { .. } => (ErrorCode::BadSkill, "name its domain too: DOMAIN/SKILL"),
             E::Exists(_) => (

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ringfence_skills::{Hit, SearchError, SearchIndex};
+use ringfence_skills::{SearchError, SearchIndex, Searched};
 
 use super::open::existing_library;
 use crate::error::{ErrorCode, ServiceError};
@@ -18,7 +18,7 @@ pub struct SearchSpec {
 }
 
 /// Best first. A library that was never made has nothing.
-pub fn search_skills(places: &Places, spec: &SearchSpec) -> Result<Vec<Hit>, ServiceError> {
+pub fn search_skills(places: &Places, spec: &SearchSpec) -> Result<Searched, ServiceError> {
     if spec.text.trim().is_empty() {
         return Err(ServiceError::new(
             ErrorCode::BadRequest,
@@ -26,7 +26,9 @@ pub fn search_skills(places: &Places, spec: &SearchSpec) -> Result<Vec<Hit>, Ser
             "name some words: ringfence skill search extract tables from pdf",
         ));
     }
-    let Some(library) = existing_library(places, spec.library.as_deref())? else { return Ok(Vec::new()) };
+    let Some(library) = existing_library(places, spec.library.as_deref())? else {
+        return Ok(Searched { hits: Vec::new(), unreadable: Vec::new() });
+    };
     places.state.ensure()?;
     let subject = library.path().canonicalize().unwrap_or_else(|_| library.path().to_path_buf());
     let mut index = SearchIndex::open(&places.state.path().join(CACHE), &subject.display().to_string())?;

@@ -3,19 +3,34 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use ringfence_skills::{Digest, Library, LibraryError, Reference, Replace, SkillOrigin, Status};
+use ringfence_skills::{Digest, Library, LibraryError, Reference, Replace, SkillOrigin, Status, Unreadable};
 use serde::Serialize;
 
-use super::open::{existing_library, find_reference};
+use super::open::existing_library;
 use super::revise::EditsOf;
 use crate::error::{ErrorCode, ServiceError};
 use crate::places::Places;
-use crate::skills::intake::{AddReport, Fetched, accept, fetch_origin, judge, take};
+use crate::skills::intake::{
+    AddedSkill, Fetched, accept, fetch_origin, judge, subdirectory as stored_subdirectory, take,
+};
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct OutdatedReport {
     pub outdated: Vec<OutdatedSkill>,
     pub unreachable: Vec<Unreachable>,
+    /// What of the library could not be looked at.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// What an update came to.
+#[derive(Clone, Debug, Default)]
+pub struct UpdateReport {
+    pub added: Vec<AddedSkill>,
+    pub unreachable: Vec<Unreachable>,
+    /// What is newer and was not taken; only if no skill was named, else that is an error.
+    pub refused: Vec<(String, ServiceError)>,
+    /// What of the library could not be looked at.
+    pub unreadable: Vec<Unreadable>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -46,12 +61,20 @@ pub struct UpdateSpec {
 
 /// Look at where every skill came from. Fetches repositories; changes nothing.
 pub fn outdated_skills(places: &Places, library: Option<&Path>) -> Result<OutdatedReport, ServiceError> {
-    let mut report = OutdatedReport { outdated: Vec::new(), unreachable: Vec::new() };
+    let mut report = OutdatedReport::default();
     let Some(library) = existing_library(places, library)? else { return Ok(report) };
     let mut origins = Origins::new(places);
-    let references = library.list()?.skills;
-    for reference in references {
-        let Some(state) = published(&library, &reference)? else { continue };
+    let listing = library.list()?;
+    report.unreadable = listing.unreadable;
+    for reference in listing.skills {
+        let state = match published(&library, &reference) {
+            Ok(Some(state)) => state,
+            Ok(None) => continue,
+            Err(error) => {
+                report.unreadable.push(error.unreadable(&reference)?);
+                continue;
+            }
+        };
         match origins.latest(&state) {
             Ok(latest) if latest != state.digest => report.outdated.push(OutdatedSkill {
                 skill: reference.to_string(),
@@ -69,45 +92,69 @@ pub fn outdated_skills(places: &Places, library: Option<&Path>) -> Result<Outdat
     Ok(report)
 }
 
-/// Take the newest version of these skills, or of all. What is as new already is not in the report.
-pub fn update_skills(
-    places: &Places,
-    spec: &UpdateSpec,
-) -> Result<(AddReport, Vec<Unreachable>), ServiceError> {
-    let mut report = AddReport { added: Vec::new() };
-    let mut unreachable = Vec::new();
+/// Take the newest version of these skills, or of all. What is as new already is not in the report. Of all, one that is
+/// refused stops no other.
+pub fn update_skills(places: &Places, spec: &UpdateSpec) -> Result<UpdateReport, ServiceError> {
+    let mut report = UpdateReport::default();
     let Some(library) = existing_library(places, spec.library.as_deref())? else {
         return match spec.skills.first() {
             Some(skill) => Err(LibraryError::NotFound(skill.clone()).into()),
-            None => Ok((report, unreachable)),
+            None => Ok(report),
         };
     };
-    let mut references = Vec::new();
-    for skill in &spec.skills {
-        references.push(find_reference(places, spec.library.as_deref(), skill)?.1);
-    }
-    if references.is_empty() {
-        references = library.list()?.skills;
-    }
+    let named: Result<Vec<_>, _> = spec.skills.iter().map(|skill| library.find(skill)).collect();
+    let named = named?;
     let mut origins = Origins::new(places);
-    for reference in references {
-        let Some(state) = published(&library, &reference)? else { continue };
-        let (fetched, subdirectory) = match origins.get(&state) {
-            Ok(found) => found,
-            Err(error) => {
-                unreachable.push(Unreachable { skill: reference.to_string(), why: error.message });
-                continue;
+    for reference in &named {
+        if let Some(state) = published(&library, reference)? {
+            match origins.get(&state) {
+                Ok(newest) => report.added.extend(take_newest(&library, reference, &state, newest, spec)?),
+                Err(error) => report.unreachable(reference, error),
             }
-        };
-        let skill = fetched.skill(subdirectory.as_deref())?;
-        let verdict = judge(&skill, reference.name.as_str(), Some((&library, &reference)))?;
-        if verdict.digest == state.digest {
-            continue;
         }
-        accept(&verdict, &reference.to_string(), spec.accept_findings)?;
-        report.added.push(take(&library, &skill, reference, Replace::Yes(spec.edits.into()), verdict)?);
     }
-    Ok((report, unreachable))
+    if !named.is_empty() {
+        return Ok(report);
+    }
+    let listing = library.list()?;
+    report.unreadable = listing.unreadable;
+    for reference in listing.skills {
+        match published(&library, &reference) {
+            Ok(Some(state)) => match origins.get(&state) {
+                Ok(newest) => match take_newest(&library, &reference, &state, newest, spec) {
+                    Ok(taken) => report.added.extend(taken),
+                    Err(error) => report.refused.push((reference.to_string(), error)),
+                },
+                Err(error) => report.unreachable(&reference, error),
+            },
+            Ok(None) => {}
+            Err(error) => report.unreadable.push(error.unreadable(&reference)?),
+        }
+    }
+    Ok(report)
+}
+
+impl UpdateReport {
+    fn unreachable(&mut self, reference: &Reference, error: ServiceError) {
+        self.unreachable.push(Unreachable { skill: reference.to_string(), why: error.message });
+    }
+}
+
+/// Nothing where the library has it already.
+fn take_newest(
+    library: &Library,
+    reference: &Reference,
+    state: &Published,
+    (fetched, subdirectory): (&Fetched, Option<String>),
+    spec: &UpdateSpec,
+) -> Result<Option<AddedSkill>, ServiceError> {
+    let skill = fetched.skill(subdirectory.as_deref())?;
+    let verdict = judge(&skill, reference.name.as_str(), Some((library, reference)))?;
+    if verdict.digest == state.digest {
+        return Ok(None);
+    }
+    accept(&verdict, &reference.to_string(), spec.accept_findings)?;
+    take(library, &skill, reference.clone(), Replace::Yes(spec.edits.into()), verdict).map(Some)
 }
 
 struct Published {
@@ -119,14 +166,14 @@ struct Published {
 }
 
 /// Nothing for what was never published, came from nowhere, or is gone.
-fn published(library: &Library, reference: &Reference) -> Result<Option<Published>, ServiceError> {
+fn published(library: &Library, reference: &Reference) -> Result<Option<Published>, LibraryError> {
     let (digest, edited) = match library.status(reference) {
         Ok(Status::Published { digest }) => (digest, false),
         Ok(Status::Edited { published, .. }) => (published, true),
         Ok(Status::Unpublished { .. }) | Err(LibraryError::NotFound(_) | LibraryError::Unfit { .. }) => {
             return Ok(None);
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(error),
     };
     let origin = library.origin(reference)?.filter(|origin| *origin != SkillOrigin::Here);
     let own = library.is_own_record(reference)?;
@@ -165,13 +212,14 @@ impl<'a> Origins<'a> {
             let (fetched, subdirectory) = fetch_origin(self.places, origin, false)?;
             return Ok((self.other.insert(fetched), subdirectory));
         };
+        let subdirectory = stored_subdirectory(subdirectory.as_deref())?;
         let places = self.places;
         let fetched = self
             .repositories
             .entry((url.clone(), revision.clone()))
             .or_insert_with(|| fetch_origin(places, origin, false).map(|(fetched, _)| fetched));
         match fetched {
-            Ok(fetched) => Ok((fetched, subdirectory.clone())),
+            Ok(fetched) => Ok((fetched, subdirectory)),
             Err(error) => Err(error.clone()),
         }
     }
