@@ -42,7 +42,11 @@ pub(super) fn resolved(
     typed: Vec<OsString>,
 ) -> Result<SessionCreate, Failure> {
     let attached = match args.skills {
-        true => library_attached(places, args.library.as_deref())?,
+        true => {
+            let view = library_attached(places, args.library.as_deref())?;
+            view.notes.iter().for_each(|note| output::note(note));
+            view.attached
+        }
         false => Attached::default(),
     };
     let run = RunSpec {
