@@ -23,7 +23,8 @@ pub(crate) use session::{
     SessionDiffArgs, SessionExecArgs, SessionExposeArgs, SessionExtendArgs, SessionFileArgs, SessionForkArgs,
     SessionLogsArgs, SessionLsArgs, SessionMkdirArgs, SessionMvArgs, SessionNameArgs, SessionProcessArgs,
     SessionRmArgs, SessionRollbackArgs, SessionSignalArgs, SessionSnapshotArgs, SessionStdinArgs,
-    SessionUnexposeArgs, SessionVerb, SessionWriteArgs, SnapshotArgs, SnapshotVerb,
+    SessionUnexposeArgs, SessionVerb, SessionWriteArgs, SnapshotArgs, SnapshotVerb, WorkspaceArgs,
+    WorkspaceVerb,
 };
 pub(crate) use skill::{
     SkillArgs, SkillDepsArgs, SkillGrantArgs, SkillGrantsArgs, SkillLayersVerb, SkillRevokeArgs,
@@ -52,6 +53,7 @@ pub(crate) enum Verb {
     Run(Box<RunArgs>),
     Session(SessionArgs),
     Snapshot(SnapshotArgs),
+    Workspace(WorkspaceArgs),
     Skill(SkillArgs),
     Policy(PolicyArgs),
     Trust(TrustArgs),

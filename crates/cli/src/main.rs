@@ -89,6 +89,7 @@ fn any_verb(argv: Vec<OsString>) -> Result<i32, Failure> {
         Verb::Run(run) => verbs::run::run(*run),
         Verb::Session(session) => verbs::session::session(session),
         Verb::Snapshot(snapshot) => verbs::snapshot::snapshot(snapshot),
+        Verb::Workspace(workspace) => verbs::workspace::workspace(workspace),
         Verb::Skill(skill) => verbs::skill::skill(skill),
         Verb::Policy(policy) => verbs::policy::policy(policy),
         Verb::Trust(trust) => verbs::trust::trust(trust),

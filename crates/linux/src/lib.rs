@@ -40,7 +40,7 @@ pub use mount::{
 };
 pub use namespaces::{
     Fork, Namespaces, NewNetwork, enter_network, fork_copy, fork_into, make_network, spawn, unshare_cgroup,
-    unshare_user,
+    unshare_mounts, unshare_user,
 };
 pub use network::{NetworkShape, Settings, SocketShape, make_socket};
 pub use process::{

@@ -167,6 +167,12 @@ fn unshare(flags: i32) -> io::Result<()> {
     if unsafe { libc::unshare(flags) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Mounts of this process from now on are its own and its children's, and go with them.
+pub fn unshare_mounts() -> io::Result<()> {
+    unshare(libc::CLONE_NEWNS)?;
+    crate::mount::make_private()
+}
+
 /// Make the cgroup that this process is in look like the root.
 pub fn unshare_cgroup() -> io::Result<()> {
     unshare(libc::CLONE_NEWCGROUP)

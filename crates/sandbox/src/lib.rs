@@ -46,7 +46,7 @@ pub use ringfence_guard::{
     Durability, ExecStage, Existing, FileChange, FileEntry, FileEvent, FileKind, FileStat, Links, Parents,
     Reach, Timestamp,
 };
-pub use ringfence_linux::Exited;
+pub use ringfence_linux::{Exited, unshare_mounts as own_mounts};
 pub use session::{
     Asked, Attending, Claim, EndReason, Exec, ExecStdio, Exposed, LOG_BYTES, LogReader, LogStream, Place,
     Process, ProcessEnd, ProcessInfo, ProcessResult, Sandbox, SessionEnd, SessionError, SessionFacts,

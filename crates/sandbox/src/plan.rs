@@ -270,7 +270,12 @@ fn plan_ids(policy: &Policy, host: &Host) -> Ids {
 fn plan_workspace(policy: &Policy, host: &Host) -> Option<PlannedWorkspace> {
     let layers = host.layers.as_ref();
     let found = layers.map(|layers| &layers.lower).or(host.workspace.as_ref())?;
-    let own_path = host.workspace.as_ref().filter(|_| policy.profile != ProfileName::Restrictive);
+    // One in a place that is hidden, our own state say, is at its second name only.
+    let is_hidden = |path: &Path| host.hide.iter().any(|hidden| path.starts_with(hidden));
+    let own_path = host
+        .workspace
+        .as_ref()
+        .filter(|workspace| policy.profile != ProfileName::Restrictive && !is_hidden(&workspace.path));
     let sockets = host.sockets.iter().filter_map(|path| path.strip_prefix(&found.path).ok());
     Some(PlannedWorkspace {
         source: found.path.clone(),

@@ -20,6 +20,7 @@ pub mod skills;
 mod state;
 mod stored_secrets;
 mod trust;
+mod workspaces;
 
 pub use allow::{AllowFor, Allowed, allow_denial};
 pub use config::{LoadedPolicy, PolicySpec, check_policy_file, load_policy};
@@ -40,3 +41,6 @@ pub use sessions::{
 pub use state::StateDir;
 pub use stored_secrets::{SecretValue, StoredSecrets, remove_secret, set_secret, stored_secrets};
 pub use trust::{TrustedFile, revoke, trust, trusted_files};
+pub use workspaces::{
+    NamedWorkspace, WorkspaceRow, create_workspace, list_workspaces, remove_workspace, use_workspace,
+};

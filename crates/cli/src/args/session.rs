@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use ringfence_policy::Span;
+use ringfence_policy::{ByteSize, Span};
 
 use super::PolicyFlags;
 
@@ -134,6 +134,9 @@ pub(crate) struct SessionCreateArgs {
     /// End it when nothing has run in it and nobody has asked for it for this time
     #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Session")]
     pub(crate) idle_timeout: Option<Span>,
+    /// Use a workspace of this name, which outlives the session: NAME or TEAM/NAME
+    #[arg(long, value_name = "NAME", conflicts_with = "workspace", help_heading = "Files")]
+    pub(crate) workspace_name: Option<String>,
     /// Keep what it writes to the workspace apart, for `session diff` and `session commit`
     #[arg(long, help_heading = "Files")]
     pub(crate) overlay: bool,
@@ -587,6 +590,57 @@ pub(crate) enum SnapshotVerb {
     /// Read every byte again, and name what is damaged
     #[command(after_help = "Example:\n  ringfence snapshot verify")]
     Verify {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Workspaces that outlive the sessions which write them.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ringfence workspace create team/data --size 2G\n  ringfence session create --workspace-name team/data\n  ringfence workspace ls"
+)]
+pub(crate) struct WorkspaceArgs {
+    #[command(subcommand)]
+    pub(crate) verb: WorkspaceVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkspaceVerb {
+    /// Make one; `session create --workspace-name` does so too
+    #[command(after_help = "Example:\n  ringfence workspace create team/data --size 2G")]
+    Create {
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// What its files may take up, in all sessions; needs root
+        #[arg(long, value_name = "SIZE")]
+        size: Option<ByteSize>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// The workspaces that there are
+    #[command(after_help = "Example:\n  ringfence workspace ls")]
+    Ls {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// What one takes up
+    #[command(after_help = "Example:\n  ringfence workspace du team/data")]
+    Du {
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove one with all its files
+    #[command(after_help = "Example:\n  ringfence workspace rm team/data")]
+    Rm {
+        #[arg(value_name = "NAME")]
+        name: String,
         /// Print JSON
         #[arg(long)]
         json: bool,

@@ -11,3 +11,4 @@ pub(crate) mod session;
 pub(crate) mod skill;
 pub(crate) mod snapshot;
 pub(crate) mod trust;
+pub(crate) mod workspace;

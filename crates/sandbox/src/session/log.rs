@@ -121,7 +121,7 @@ impl LogReader {
     }
 
     /// The next piece that is there; `None`: no more of it yet.
-    pub fn next(&mut self) -> io::Result<Option<(LogStream, Vec<u8>)>> {
+    pub fn read_piece(&mut self) -> io::Result<Option<(LogStream, Vec<u8>)>> {
         loop {
             if self.segment.is_none() && !self.enter()? {
                 return Ok(None);

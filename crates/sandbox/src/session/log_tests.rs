@@ -3,7 +3,7 @@ use super::*;
 fn all(directory: &Path, from: u64) -> (Vec<u8>, Vec<u8>, u64) {
     let mut reader = LogReader::open(directory, from).unwrap();
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    while let Some((stream, bytes)) = reader.next().unwrap() {
+    while let Some((stream, bytes)) = reader.read_piece().unwrap() {
         match stream {
             LogStream::Stdout => out.extend(bytes),
             LogStream::Stderr => err.extend(bytes),
@@ -57,12 +57,12 @@ fn a_reader_goes_on_beside_its_writer_over_every_segment() {
         log.append(LogStream::Stderr, &piece).unwrap();
         written.extend(piece);
         if turn % 3 == 0 {
-            while let Some((_, bytes)) = reader.next().unwrap() {
+            while let Some((_, bytes)) = reader.read_piece().unwrap() {
                 read.extend(bytes);
             }
         }
     }
-    while let Some((_, bytes)) = reader.next().unwrap() {
+    while let Some((_, bytes)) = reader.read_piece().unwrap() {
         read.extend(bytes);
     }
     assert_eq!(reader.dropped(), 0);
@@ -82,9 +82,9 @@ fn half_a_piece_is_waited_for() {
     bytes.extend(&second[..7]);
     fs::write(&path, &bytes).unwrap();
     let mut reader = LogReader::open(&directory, 0).unwrap();
-    assert_eq!(reader.next().unwrap().unwrap().1, b"whole");
-    assert!(reader.next().unwrap().is_none());
+    assert_eq!(reader.read_piece().unwrap().unwrap().1, b"whole");
+    assert!(reader.read_piece().unwrap().is_none());
     bytes.extend(&second[7..]);
     fs::write(&path, &bytes).unwrap();
-    assert_eq!(reader.next().unwrap().unwrap().1, b"whole");
+    assert_eq!(reader.read_piece().unwrap().unwrap().1, b"whole");
 }

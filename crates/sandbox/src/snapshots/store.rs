@@ -1,5 +1,6 @@
 //! Where snapshots are kept: objects, manifests, and for each session what its files were when they were last read.
 
+use std::cmp::Reverse;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -60,7 +61,7 @@ impl SnapshotStore {
                 Err(why) => listing.damaged.push((id, why)),
             }
         }
-        listing.snapshots.sort_by(|a, b| (b.facts.created, b.id).cmp(&(a.facts.created, a.id)));
+        listing.snapshots.sort_by_key(|summary| Reverse((summary.facts.created, summary.id)));
         Ok(listing)
     }
 

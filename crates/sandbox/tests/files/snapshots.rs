@@ -7,9 +7,10 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use ringfence_sandbox::{
-    Files, Recognise, RootTree, RootWriter, SaveOptions, Saved, SessionTree, SnapshotLimits, SnapshotStore,
+use ringfence_sandbox::snapshots::{
+    Recognise, RootTree, RootWriter, SaveOptions, Saved, SnapshotLimits, SnapshotStore,
 };
+use ringfence_sandbox::{Files, SessionTree};
 use tempfile::TempDir;
 
 use crate::worker::Scene;

@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::error::{ErrorCode, ServiceError};
 use crate::places::Places;
 use crate::runs::{RunSpec, decide};
+use crate::workspaces::NamedWorkspace;
 
 pub use changes::{Changes, Committed, Since, commit_session, finish_commit, session_changes, undo_commit};
 pub use fork::{fork_session, model_of};
@@ -34,6 +35,8 @@ pub struct SessionCreate {
     pub idle: Option<Duration>,
     /// Its workspace is a copy-on-write view of the directory.
     pub overlay: bool,
+    /// Its workspace is a named one, which is held while the session lives.
+    pub named: Option<NamedWorkspace>,
     pub asked: Asked,
 }
 
@@ -98,13 +101,15 @@ fn create_claimed(
     let (request, plan, notes) = decide(places, run)?;
     let warnings = plan.receipt.warnings.clone();
     let policy = serde_json::to_value(request.policy.rows()).unwrap_or_default();
-    let kind = match (&plan.workspace, create.overlay) {
-        (_, true) => WorkspaceKind::Overlay,
-        (Some(_), false) => WorkspaceKind::Direct,
-        (None, false) => WorkspaceKind::Private,
+    let kind = match (&plan.workspace, create.overlay, &create.named) {
+        (_, true, _) => WorkspaceKind::Overlay,
+        (_, false, Some(_)) => WorkspaceKind::Named,
+        (Some(_), false, None) => WorkspaceKind::Direct,
+        (None, false, None) => WorkspaceKind::Private,
     };
-    let SessionCreate { ttl, idle, asked, .. } = create;
-    let spec = SessionSpec { claim, request, plan, ttl, idle, policy, kind, asked };
+    let SessionCreate { ttl, idle, asked, named, .. } = create;
+    let holds = named.into_iter().map(NamedWorkspace::into_lock).collect();
+    let spec = SessionSpec { claim, request, plan, ttl, idle, policy, kind, asked, holds };
     Ok(SessionCreated { sandbox: Sandbox::create(spec)?, warnings, notes })
 }
 
@@ -160,7 +165,10 @@ fn sweep_one(place: &Place) {
             facts.ended = Some(SessionEnd { at: now, why: EndReason::KeeperGone, notes: Vec::new() });
             let _ = place.mark_ended(&facts);
         }
-        Ok(SessionFacts { ended: Some(end), .. }) if end.at + REMEMBERED_MS < now => {
+        // What was written to a copy-on-write workspace may be somebody's work: only `rm` drops it.
+        Ok(SessionFacts { ended: Some(end), workspace_kind, .. })
+            if workspace_kind != WorkspaceKind::Overlay && end.at + REMEMBERED_MS < now =>
+        {
             let _ = place.remove_if_unheld();
         }
         Ok(_) => {}

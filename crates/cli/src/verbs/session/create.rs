@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use ringfence_sandbox::{Asked, Attached, Stream};
 use ringfence_service::skills::library_attached;
-use ringfence_service::{Places, RunSpec, SessionCreate, SessionCreated, create_session};
+use ringfence_service::{Places, RunSpec, SessionCreate, SessionCreated, create_session, use_workspace};
 
 use crate::args::SessionCreateArgs;
 use crate::failure::Failure;
@@ -49,8 +49,13 @@ pub(super) fn resolved(
         }
         false => Attached::default(),
     };
+    let named = args.workspace_name.as_deref().map(|name| use_workspace(places, name)).transpose()?;
+    let mut flags = args.policy;
+    if let Some(named) = &named {
+        flags.workspace = Some(named.path.clone());
+    }
     let run = RunSpec {
-        policy: resolve::policy(args.policy)?,
+        policy: resolve::policy(flags)?,
         argv: Vec::new(),
         directory: args.cwd,
         attached,
@@ -65,6 +70,7 @@ pub(super) fn resolved(
         ttl: args.ttl.map(|ttl| ttl.duration()),
         idle: args.idle_timeout.map(|idle| idle.duration()),
         overlay: args.overlay,
+        named,
         asked: Asked {
             arguments: typed.into_iter().map(Into::into).collect(),
             directory: places.current.clone(),

@@ -150,7 +150,7 @@ impl Shown {
         let failed = |error: io::Error| {
             Failure::new(format!("cannot read the log: {error}"), "go on with --from, from where it stopped")
         };
-        while let Some((stream, bytes)) = self.reader.next().map_err(failed)? {
+        while let Some((stream, bytes)) = self.reader.read_piece().map_err(failed)? {
             if self.json {
                 let (text, base64) = text(bytes);
                 let stream = if stream == LogStream::Stdout { "stdout" } else { "stderr" };

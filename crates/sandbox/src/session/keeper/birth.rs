@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -36,6 +36,8 @@ pub struct SessionSpec {
     /// The policy as `session inspect` shows it.
     pub policy: serde_json::Value,
     pub kind: WorkspaceKind,
+    /// What the keeper holds open as long as it lives: locks of its workspace.
+    pub holds: Vec<OwnedFd>,
     /// How it was asked for, to make another like it.
     pub asked: Asked,
 }
@@ -154,7 +156,8 @@ fn start_keeper(spec: SessionSpec, place: &Place, lock: Option<File>) -> Result<
 
 /// The keeper's life. Never returns.
 fn live(spec: SessionSpec, place: Place, lock: Option<File>, report: OwnedFd) -> ! {
-    let report = match become_keeper(lock.as_ref(), report) {
+    let held: Vec<_> = lock.iter().map(AsFd::as_fd).chain(spec.holds.iter().map(AsFd::as_fd)).collect();
+    let report = match become_keeper(&held, report) {
         Ok(report) => report,
         Err(_) => exit_now(1),
     };
@@ -172,7 +175,7 @@ fn live(spec: SessionSpec, place: Place, lock: Option<File>, report: OwnedFd) ->
 }
 
 /// Let go of whoever made it: its terminal, directory and descriptors.
-fn become_keeper(lock: Option<&File>, report: OwnedFd) -> io::Result<OwnedFd> {
+fn become_keeper(held: &[BorrowedFd<'_>], report: OwnedFd) -> io::Result<OwnedFd> {
     start_session()?;
     rustix::process::chdir("/")?;
     let report = rustix::io::fcntl_dupfd_cloexec(report, 3)?;
@@ -180,7 +183,7 @@ fn become_keeper(lock: Option<&File>, report: OwnedFd) -> io::Result<OwnedFd> {
     for number in 0..3 {
         move_fd(null.as_fd(), number)?;
     }
-    let keep: Vec<_> = lock.map(AsFd::as_fd).into_iter().chain([report.as_fd()]).collect();
+    let keep: Vec<_> = held.iter().copied().chain([report.as_fd()]).collect();
     close_except(&keep)?;
     // It was closed above, or is one of the three.
     std::mem::forget(null);
@@ -188,7 +191,7 @@ fn become_keeper(lock: Option<&File>, report: OwnedFd) -> io::Result<OwnedFd> {
 }
 
 fn keep(spec: SessionSpec, place: &Place, report: &mut Option<File>) -> Result<(), Refusal> {
-    let SessionSpec { request, mut plan, ttl, idle, policy, kind, asked, claim } = spec;
+    let SessionSpec { request, mut plan, ttl, idle, policy, kind, asked, claim, holds: _holds } = spec;
     // Whoever made it gives the directory back if nothing comes of this.
     std::mem::forget(claim);
     sweep_placeholders(&request.state);

@@ -1,0 +1,339 @@
+//! Named workspaces: directories of ours that outlive the sessions which write them. With a size they are images of their
+//! own, mounted for the session that has them and for nobody else.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use ringfence_policy::ByteSize;
+use ringfence_sandbox::own_mounts;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use serde::Serialize;
+
+use crate::error::{ErrorCode, ServiceError};
+use crate::places::Places;
+use crate::sessions::list_sessions;
+
+const FILES: &str = "files";
+const IMAGE: &str = "image";
+const MOUNTED: &str = "mounted";
+const LOCK: &str = "lock";
+const MOST_PARTS: usize = 2;
+const LONGEST_PART: usize = 64;
+/// A file system needs some room for itself.
+const SMALLEST: u64 = 16 << 20;
+
+/// A named workspace, held.
+#[derive(Debug)]
+pub struct NamedWorkspace {
+    /// Where its files are.
+    pub path: PathBuf,
+    lock: File,
+}
+
+impl NamedWorkspace {
+    pub(crate) fn into_lock(self) -> OwnedFd {
+        self.lock.into()
+    }
+}
+
+/// One workspace of a list.
+#[derive(Clone, Debug, Serialize)]
+pub struct WorkspaceRow {
+    pub name: String,
+    /// What its files take up.
+    pub bytes: u64,
+    pub files: u64,
+    /// What they may take up, where that is held.
+    pub limit: Option<u64>,
+    /// Sessions that live in it.
+    pub sessions: Vec<String>,
+}
+
+fn bad(message: String, hint: &str) -> ServiceError {
+    ServiceError::new(ErrorCode::BadRequest, message, hint)
+}
+
+fn all(places: &Places) -> PathBuf {
+    places.state.path().join("workspaces")
+}
+
+/// `NAME` or `TEAM/NAME`, each part checked: nothing in it leads elsewhere.
+fn directory(places: &Places, name: &str) -> Result<PathBuf, ServiceError> {
+    let first = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let part_fits = |part: &str| {
+        part.len() <= LONGEST_PART
+            && part.bytes().next().is_some_and(first)
+            && part.bytes().all(|byte| first(byte) || b"._-".contains(&byte))
+            && ![FILES, IMAGE, MOUNTED, LOCK].contains(&part)
+    };
+    let parts: Vec<&str> = name.split('/').collect();
+    if parts.len() > MOST_PARTS || !parts.iter().all(|part| part_fits(part)) {
+        return Err(bad(
+            format!("`{}` is no name for a workspace", name.escape_debug()),
+            "use NAME or TEAM/NAME, each of up to 64 of a-z, 0-9, `.`, `_` and `-`, beginning with a letter or digit",
+        ));
+    }
+    Ok(parts.iter().fold(all(places), |path, part| path.join(part)))
+}
+
+fn is_workspace(directory: &Path) -> bool {
+    directory.join(FILES).is_dir() || directory.join(IMAGE).is_file()
+}
+
+/// Make a workspace. With a size its files can't grow beyond it, in whatever session: that takes root.
+pub fn create_workspace(places: &Places, name: &str, size: Option<ByteSize>) -> Result<(), ServiceError> {
+    let directory = directory(places, name)?;
+    places.state.ensure()?;
+    if is_workspace(&directory) {
+        return Err(bad(format!("there is a workspace `{name}` already"), "see `ringfence workspace ls`"));
+    }
+    let problem = |error: io::Error| ServiceError::state("make", &directory, &error);
+    DirBuilder::new().recursive(true).mode(0o700).create(&directory).map_err(problem)?;
+    let Some(size) = size else {
+        return DirBuilder::new().mode(0o700).create(directory.join(FILES)).map_err(problem);
+    };
+    let made = make_image(&directory, size);
+    if made.is_err() {
+        let _ = fs::remove_file(directory.join(IMAGE));
+        let _ = fs::remove_dir(&directory);
+    }
+    made
+}
+
+fn make_image(directory: &Path, size: ByteSize) -> Result<(), ServiceError> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(ServiceError::new(
+            ErrorCode::NotEnforceable,
+            "the size of a workspace can't be held here: its file system has no project quota, and only root can mount an \
+             image",
+            "leave --size out, or run as root",
+        ));
+    }
+    if size.bytes() < SMALLEST {
+        return Err(bad(format!("{size} is too small for a workspace"), "16M is the least"));
+    }
+    let image = directory.join(IMAGE);
+    let problem = |error: io::Error| ServiceError::state("make", &image, &error);
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&image).map_err(problem)?;
+    file.set_len(size.bytes()).map_err(problem)?;
+    run("mkfs.ext4", Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(&image))
+}
+
+fn run(name: &str, command: &mut Command) -> Result<(), ServiceError> {
+    let output = command.stdin(Stdio::null()).output().map_err(|error| {
+        ServiceError::new(
+            ErrorCode::Missing,
+            format!("cannot start {name}: {error}"),
+            "install the packages e2fsprogs and mount",
+        )
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(ServiceError::new(
+        ErrorCode::SandboxFailed,
+        format!("{name} failed: {said}"),
+        "see whether loop devices are there",
+    ))
+}
+
+/// Hold a workspace for a session that is about to be made, and make it if it isn't there. An image is mounted for this
+/// process and its children alone, so that it goes with the session.
+pub fn use_workspace(places: &Places, name: &str) -> Result<NamedWorkspace, ServiceError> {
+    let directory = directory(places, name)?;
+    if !is_workspace(&directory) {
+        create_workspace(places, name, None)?;
+    }
+    let path = directory.join(LOCK);
+    let problem = |error: io::Error| ServiceError::state("hold", &path, &error);
+    let lock = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .map_err(problem)?;
+    let has_image = directory.join(IMAGE).is_file();
+    // Two mounts of one image would ruin it; a directory can be shared.
+    let how = match has_image {
+        true => FlockOperation::NonBlockingLockExclusive,
+        false => FlockOperation::NonBlockingLockShared,
+    };
+    match flock(&lock, how) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => {
+            return Err(bad(
+                format!("the workspace `{name}` is in use, and one with a size can be in one session only"),
+                "end that session first: `ringfence workspace ls` tells which",
+            ));
+        }
+        Err(error) => return Err(problem(error.into())),
+    }
+    let path = if has_image { mount_image(&directory)? } else { directory.join(FILES) };
+    Ok(NamedWorkspace { path, lock })
+}
+
+fn mount_image(directory: &Path) -> Result<PathBuf, ServiceError> {
+    let mounted = directory.join(MOUNTED);
+    let problem = |error: io::Error| ServiceError::state("mount", &mounted, &error);
+    match DirBuilder::new().mode(0o700).create(&mounted) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(problem(error)),
+        _ => {}
+    }
+    own_mounts().map_err(problem)?;
+    let mut mount = Command::new("mount");
+    mount.args(["--no-mtab", "-o", "loop,nosuid,nodev"]).arg(directory.join(IMAGE)).arg(&mounted);
+    run("mount", &mut mount)?;
+    let files = mounted.join(FILES);
+    match DirBuilder::new().mode(0o700).create(&files) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(problem(error)),
+        _ => Ok(files),
+    }
+}
+
+/// All workspaces, with what they hold.
+pub fn list_workspaces(places: &Places) -> Result<Vec<WorkspaceRow>, ServiceError> {
+    let sessions = list_sessions(places, false)?;
+    let mut rows = Vec::new();
+    for name in names(places)? {
+        let directory = directory(places, &name)?;
+        let image = fs::metadata(directory.join(IMAGE)).ok();
+        let (bytes, files) = match &image {
+            // What the image takes on its own disk; its files are seen by its session only.
+            Some(image) => (image.blocks() * 512, 0),
+            None => usage(&directory.join(FILES)),
+        };
+        let lives = |row: &&crate::sessions::SessionRow| {
+            row.facts.workspace.as_ref().is_some_and(|path| path.starts_with(&directory))
+        };
+        let sessions = sessions.iter().filter(lives).map(|row| row.facts.id.clone()).collect();
+        rows.push(WorkspaceRow { name, bytes, files, limit: image.map(|image| image.len()), sessions });
+    }
+    Ok(rows)
+}
+
+fn names(places: &Places) -> Result<Vec<String>, ServiceError> {
+    let root = all(places);
+    let mut found = Vec::new();
+    for (name, path) in entries(&root)? {
+        if is_workspace(&path) {
+            found.push(name.clone());
+        }
+        for (inner, path) in entries(&path)? {
+            if is_workspace(&path) {
+                found.push(format!("{name}/{inner}"));
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn entries(directory: &Path) -> Result<Vec<(String, PathBuf)>, ServiceError> {
+    let read = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        read => read.map_err(|error| ServiceError::state("read", directory, &error))?,
+    };
+    let is_directory = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    let entries = read.flatten().filter(is_directory);
+    Ok(entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path()))).collect())
+}
+
+/// Bytes on disk and entries, through no link, whatever the depth.
+fn usage(top: &Path) -> (u64, u64) {
+    let (mut bytes, mut files) = (0, 0);
+    let mut waiting = vec![top.to_path_buf()];
+    while let Some(directory) = waiting.pop() {
+        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+            let Ok(facts) = entry.metadata() else { continue };
+            bytes += facts.blocks() * 512;
+            files += 1;
+            if facts.is_dir() {
+                waiting.push(entry.path());
+            }
+        }
+    }
+    (bytes, files)
+}
+
+/// Remove a workspace with all its files. Refused while a session lives in it.
+pub fn remove_workspace(places: &Places, name: &str) -> Result<(), ServiceError> {
+    let directory = directory(places, name)?;
+    if !is_workspace(&directory) {
+        return Err(bad(format!("there is no workspace `{name}`"), "see `ringfence workspace ls`"));
+    }
+    let path = directory.join(LOCK);
+    let problem = |error: io::Error| ServiceError::state("remove", &directory, &error);
+    let lock = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .map_err(problem)?;
+    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return Err(bad(
+            format!("a session lives in the workspace `{name}`"),
+            "end it first: `ringfence workspace ls` tells which",
+        ));
+    }
+    for part in [FILES, MOUNTED] {
+        match fs::remove_dir_all(directory.join(part)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(problem(error)),
+            _ => {}
+        }
+    }
+    for part in [IMAGE, LOCK] {
+        match fs::remove_file(directory.join(part)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(problem(error)),
+            _ => {}
+        }
+    }
+    // A team's directory may hold other workspaces.
+    for directory in [Some(directory.as_path()), directory.parent().filter(|parent| *parent != all(places))] {
+        let _ = directory.map(fs::remove_dir);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_leads_elsewhere() {
+        let root = tempfile::tempdir().unwrap();
+        let places = Places { state: crate::StateDir::new(root.path()), ..Places::from_env().unwrap() };
+        for name in ["a", "team/a", "a.b-c_d", "0"] {
+            assert!(directory(&places, name).unwrap().starts_with(root.path().join("workspaces")), "{name}");
+        }
+        for name in
+            ["", "/", "a/", "/a", "..", "a/..", "../a", "a/b/c", "A", ".a", "a/files", "image", "a\0", "a b"]
+        {
+            assert!(directory(&places, name).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn made_listed_and_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let places = Places { state: crate::StateDir::new(root.path()), ..Places::from_env().unwrap() };
+        create_workspace(&places, "team/one", None).unwrap();
+        assert!(create_workspace(&places, "team/one", None).is_err());
+        let held = use_workspace(&places, "team/one").unwrap();
+        fs::write(held.path.join("x"), "hello").unwrap();
+        let rows = list_workspaces(&places).unwrap();
+        assert_eq!((rows.len(), rows[0].name.as_str(), rows[0].files), (1, "team/one", 1));
+        assert!(remove_workspace(&places, "team/one").is_err(), "it is held");
+        drop(held);
+        remove_workspace(&places, "team/one").unwrap();
+        assert!(list_workspaces(&places).unwrap().is_empty());
+        assert!(remove_workspace(&places, "team/one").is_err());
+    }
+}
