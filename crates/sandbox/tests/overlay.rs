@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use ringfence_policy::{Layer, Origin, ProfileName, merge};
 use ringfence_sandbox::overlay::{Change, ChangeKind, CommitOptions, Overlay, prepare_layers};
 use ringfence_sandbox::{Attached, Host, Native, Provider, Request, Stream, WorkspaceLayers};
-use ringfence_testing::{Identity, Scene};
+use ringfence_testing::{Identity, Scene, USER_ID};
 
 const TASK: &str = "RINGFENCE_TEST_OVERLAY_TASK";
 
@@ -78,6 +78,7 @@ fn layers(root: &Path, lower: Option<PathBuf>) -> WorkspaceLayers {
 const TESTS: &[(&str, fn())] = &[
     ("writes_stay_in_the_layer_until_they_are_committed", writes_stay_in_the_layer_until_they_are_committed),
     ("a_later_sandbox_finds_what_an_earlier_one_wrote", a_later_sandbox_finds_what_an_earlier_one_wrote),
+    ("root_works_for_whoever_has_the_directory", root_works_for_whoever_has_the_directory),
     ("a_restrictive_one_is_at_its_place_inside_only", a_restrictive_one_is_at_its_place_inside_only),
     ("another_tree_can_lie_beneath", another_tree_can_lie_beneath),
     ("a_socket_of_the_host_is_shown_as_an_empty_file", a_socket_of_the_host_is_shown_as_an_empty_file),
@@ -209,6 +210,30 @@ fn a_later_sandbox_finds_what_an_earlier_one_wrote() {
         assert_eq!(scene.read("ws/made").as_deref(), Some("3\n"));
         assert!(!scene.path("ws/dir").exists());
     }
+}
+
+fn root_works_for_whoever_has_the_directory() {
+    if !Identity::Root.is_available() {
+        return;
+    }
+    let scene = Scene::new(Identity::Root);
+    for path in ["ws/a", "ws/dir/x"] {
+        scene.write(path, "old");
+    }
+    for path in ["ws", "ws/a", "ws/dir", "ws/dir/x"] {
+        Identity::User.own(&scene.path(path));
+    }
+    Task::new(&scene, "echo new > a; echo 1 > dir/b; mkdir made; echo 1 > made/c; rm dir/x").passes();
+    for path in ["a", "dir", "dir/b", "made", "made/c"] {
+        let facts = scene.path("state/session/upper").join(path).symlink_metadata().unwrap();
+        assert_eq!((facts.uid(), facts.gid()), (USER_ID, USER_ID), "{path}");
+    }
+    Task::new(&scene, "commit").passes();
+    for path in ["ws/a", "ws/dir/b", "ws/made", "ws/made/c"] {
+        let facts = scene.path(path).symlink_metadata().unwrap();
+        assert_eq!((facts.uid(), facts.gid()), (USER_ID, USER_ID), "{path}");
+    }
+    assert!(!scene.path("ws/dir/x").exists());
 }
 
 fn a_restrictive_one_is_at_its_place_inside_only() {
