@@ -7,9 +7,12 @@ mod answer;
 mod authority;
 mod body;
 mod exchange;
+mod flushed;
 mod framing;
+mod handover;
 mod headers;
 mod prefixed;
+mod recall;
 mod sender;
 mod server;
 #[cfg(test)]
@@ -22,7 +25,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ringfence_policy::NetworkReason;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 use crate::admission::Admission;
@@ -33,6 +35,8 @@ pub(crate) use body::{Body, empty};
 #[cfg(test)]
 pub(crate) use body::{boxed, text};
 pub(crate) use exchange::{Abort, Exchange};
+pub(crate) use flushed::Flushed;
+pub(crate) use handover::Client;
 pub(crate) use prefixed::Prefixed;
 pub(crate) use sender::{Open, Protocol, Sender, chain, open_metered};
 pub(crate) use server::serve as serve_requests;
@@ -58,7 +62,7 @@ fn is_preface(prefix: &[u8]) -> bool {
 /// Answer a client's requests to one host.
 pub(crate) async fn serve_exchange<S>(client: S, protocol: Protocol, exchange: Exchange)
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: Client,
 {
     let admission = exchange.admission().clone();
     let finding = Finding::default();
@@ -88,7 +92,7 @@ where
 
 async fn answer_all<S>(client: S, protocol: Protocol, exchange: Exchange) -> Result<(), hyper::Error>
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: Client,
 {
     let exchange = Arc::new(exchange);
     serve_requests(client, protocol, |request| {
@@ -101,6 +105,10 @@ where
 #[cfg(test)]
 #[path = "http_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "http/handover_tests.rs"]
+mod handover_tests;
 
 #[cfg(test)]
 #[path = "http/patience_tests.rs"]

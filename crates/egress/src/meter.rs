@@ -47,6 +47,10 @@ impl<S> Metered<S> {
     pub(crate) fn new(stream: S, counts: Arc<Counts>, bandwidth: &Bandwidth) -> Self {
         Self { stream, counts, reads: bandwidth.inward(), writes: bandwidth.outward() }
     }
+
+    pub(crate) fn into_inner(self) -> S {
+        self.stream
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {

@@ -22,7 +22,7 @@ use crate::dial::dial;
 use crate::event::Via;
 use crate::gate::Gate;
 use crate::http::{
-    Abort, Answer, Body, Exchange, Finding, Protocol, Sender, Watched, chain, empty, serve_requests,
+    Abort, Answer, Body, Exchange, Finding, Flushed, Protocol, Sender, Watched, chain, empty, serve_requests,
 };
 use crate::lock::Lock;
 
@@ -70,9 +70,9 @@ impl Tunnel {
             Ok(upgraded) => upgraded,
             Err(error) => return self.admission.fail(error),
         };
-        match upgraded.downcast::<TokioIo<Watched<TcpStream>>>() {
+        match upgraded.downcast::<TokioIo<Flushed<Watched<TcpStream>>>>() {
             Ok(Parts { io, read_buf, .. }) => {
-                let client = io.into_inner().into_inner();
+                let client = io.into_inner().into_inner().into_inner();
                 carry_to(self.upstream, client, read_buf, self.admission).await;
             }
             Err(_) => self.admission.fail("the tunnel has another stream than its connection"),

@@ -5,9 +5,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 use hyper::ext::ReasonPhrase;
-use hyper::header::{CONTENT_TYPE, HeaderValue, PROXY_AUTHORIZATION, TRANSFER_ENCODING};
+use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, PROXY_AUTHORIZATION, TRANSFER_ENCODING};
 use hyper::http::{request, response};
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode, Version};
@@ -16,7 +17,9 @@ use ringfence_policy::{Host, HostName, NetworkReason};
 use super::answer::Answer;
 use super::authority::{Form, Named, named, set_target};
 use super::body::{Body, Timely, boxed, empty, rewrite};
+use super::handover::{Awaiting, Handover, Takeover};
 use super::headers::{self, METHOD_OVERRIDES, PATH_OVERRIDES};
+use super::recall::Recalled;
 use super::sender::{SendError, Sender, chain};
 use super::upgrade;
 use super::watched::Finding;
@@ -25,6 +28,8 @@ use crate::swap::{Swap, Writing};
 
 /// An HTTP/1 client that stops in the middle of a body is waited for so long. HTTP/2 streams may rest: they cost little.
 const BODY: Duration = Duration::from_secs(120);
+/// An answer of this length is worth the connection that it costs to splice it.
+pub(super) const LARGE: u64 = 1 << 20;
 
 /// What the requests of one client's connection to one host have in common.
 pub(crate) struct Exchange {
@@ -94,6 +99,10 @@ impl Exchange {
     ) -> Result<Response<Body>, SendError> {
         let (mut parts, body) = request.into_parts();
         let version = parts.version;
+        // While a request is still being sent, its connection is needed. And hyper tells HTTP/1.0 that it stays open.
+        let keeps = || headers::tokens(&parts.headers, CONNECTION).iter().any(|token| token == "keep-alive");
+        let is_free = body.is_end_stream() && (version == Version::HTTP_11 || !keeps());
+        let handover = parts.extensions.remove::<Handover>().filter(|_| is_free);
         let sender = self.sender.as_ref().map_err(|answer| SendError::Answer(answer.clone()))?;
         let authority = self.check(&parts, sender).map_err(SendError::Answer)?;
         let asked = upgrade::wanted(&parts.method, version, &parts.headers, self.is_strict());
@@ -129,6 +138,12 @@ impl Exchange {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let on_host_upgrade = hyper::upgrade::on(&mut response);
             return self.switch(asked, response, on_upgrade, on_host_upgrade).map_err(SendError::Answer);
+        }
+        let handover = handover.filter(|_| asked.is_none() && self.is_spliceable(&response, &method));
+        if let Some(handover) = handover
+            && let Some(recalled) = sender.recall().await
+        {
+            return Ok(self.hand_over(response, recalled, handover).await);
         }
         self.pass_back(response, &method).await.map_err(SendError::Answer)
     }
@@ -241,6 +256,33 @@ impl Exchange {
             headers::set_length(&mut parts.headers, &body.size_hint(), body.is_end_stream());
         }
         Ok(Response::from_parts(parts, body))
+    }
+
+    /// Is it an answer whose body only has to be moved, and that is worth it?
+    fn is_spliceable(&self, response: &Response<Incoming>, method: &Method) -> bool {
+        *method != Method::HEAD
+            && matches!(response.status(), StatusCode::OK | StatusCode::PARTIAL_CONTENT)
+            // Only known where nothing but the length says where the body ends.
+            && response.body().size_hint().exact().is_some_and(|length| length >= LARGE)
+            && self.swap.is_none()
+            && !self.is_strict()
+            && !self.admission.gate().bandwidth().inward().is_limited()
+    }
+
+    /// hyper writes the head; the body goes from socket to socket, and both connections end with it.
+    async fn hand_over(
+        &self,
+        response: Response<Incoming>,
+        recalled: Recalled,
+        handover: Handover,
+    ) -> Response<Body> {
+        let (mut parts, body) = response.into_parts();
+        headers::strip_connection(&mut parts.headers);
+        clean(&mut parts);
+        headers::set_length(&mut parts.headers, &body.size_hint(), false);
+        parts.headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        let takeover = Takeover::new(self.admission.clone(), body, recalled).await;
+        Response::from_parts(parts, Awaiting::new(takeover, handover).boxed_unsync())
     }
 
     /// Both agreed: what follows is no HTTP any more.

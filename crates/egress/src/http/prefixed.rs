@@ -18,6 +18,11 @@ impl<S> Prefixed<S> {
     pub(crate) fn new(prefix: Bytes, stream: S) -> Self {
         Self { prefix, stream }
     }
+
+    /// Without what is left of the prefix.
+    pub(super) fn into_inner(self) -> S {
+        self.stream
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Prefixed<S> {

@@ -8,15 +8,18 @@ use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
+use hyper::header::UPGRADE;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::answer::Answer;
 use super::authority::{Form, Scheme};
 use super::body::Body;
+use super::recall::{Recall, Recalled, drive};
 use crate::admission::Admission;
 use crate::dial::{ForwardProxy, HttpDialling, dial, dial_http};
 use crate::terminate::Reach;
@@ -65,7 +68,12 @@ pub(crate) struct Sender {
 
 /// An open connection.
 pub(crate) enum Open {
-    One { sender: http1::SendRequest<Body>, proxy: Option<ForwardProxy> },
+    One {
+        sender: http1::SendRequest<Body>,
+        proxy: Option<ForwardProxy>,
+        /// In clear only.
+        recall: Option<Recall>,
+    },
     Many(http2::SendRequest<Body>),
 }
 
@@ -117,10 +125,15 @@ impl Sender {
             let (mut open, is_new) = self.ready().await.map_err(SendError::Answer)?;
             let has_served = self.has_served.load(Ordering::Relaxed);
             let sent = match &mut open {
-                Open::One { sender, proxy } => {
+                Open::One { sender, proxy, recall } => {
                     let form = if proxy.is_some() { Form::Absolute } else { Form::Origin };
                     let authorization = proxy.as_ref().and_then(|proxy| proxy.authorization.as_deref());
                     write(&mut request, form, authorization).map_err(malformed)?;
+                    if request.headers().contains_key(UPGRADE)
+                        && let Some(recall) = recall.take()
+                    {
+                        recall.allow_upgrade().await;
+                    }
                     timeout(ANSWER, sender.try_send_request(request)).await
                 }
                 Open::Many(sender) => {
@@ -157,13 +170,22 @@ impl Sender {
         }
     }
 
+    /// Have the connection back in the middle of an answer. `None`: it can't be had, and brings its answer.
+    pub(crate) async fn recall(&self) -> Option<Recalled> {
+        let mut place = self.open.lock().await;
+        match &mut *place {
+            Some(Open::One { recall, .. }) => recall.take()?.give_back().await,
+            Some(Open::Many(_)) | None => None,
+        }
+    }
+
     /// A connection that takes a request now, and whether it was made for it.
     async fn ready(&self) -> Result<(Open, bool), Answer> {
         let mut place = self.open.lock().await;
         let kept = match place.take() {
-            Some(Open::One { mut sender, proxy }) => {
+            Some(Open::One { mut sender, proxy, recall }) => {
                 let is_ready = sender.ready().await.is_ok();
-                is_ready.then_some(Open::One { sender, proxy })
+                is_ready.then_some(Open::One { sender, proxy, recall })
             }
             Some(Open::Many(sender)) if !sender.is_closed() => {
                 *place = Some(Open::Many(sender.clone()));
@@ -238,16 +260,45 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-async fn open<S>(
+async fn open(
     admission: &Admission,
-    stream: S,
+    stream: TcpStream,
     protocol: Protocol,
     proxy: Option<ForwardProxy>,
-) -> Result<Open, Answer>
+) -> Result<Open, Answer> {
+    let stream = admission.meter(stream);
+    if protocol == Protocol::Http2 {
+        return open_metered(admission, stream, protocol, proxy).await;
+    }
+    let (sender, connection) = begin_http1(admission, stream).await?;
+    let (recall, orders) = Recall::new();
+    let held = admission.clone();
+    tokio::spawn(async move {
+        drive(connection, orders).await;
+        drop(held);
+    });
+    Ok(Open::One { sender, proxy, recall: Some(recall) })
+}
+
+async fn begin_http1<S>(
+    admission: &Admission,
+    stream: S,
+) -> Result<(http1::SendRequest<Body>, http1::Connection<TokioIo<S>, Body>), Answer>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    open_metered(admission, admission.meter(stream), protocol, proxy).await
+    http1::Builder::new()
+        .preserve_header_case(true)
+        .max_headers(MOST_HEADERS)
+        .max_header_size(READ)
+        .read_buf_exact_size(Some(READ))
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| not_begun(admission, &error))
+}
+
+fn not_begun(admission: &Admission, error: &hyper::Error) -> Answer {
+    Answer::failed(admission, &format!("HTTP can't begin ({})", chain(error)))
 }
 
 /// Begin HTTP on a stream whose bytes are counted already.
@@ -260,25 +311,16 @@ pub(crate) async fn open_metered<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let failed =
-        |error: hyper::Error| Answer::failed(admission, &format!("HTTP can't begin ({})", chain(&error)));
     // Held by the connection: what it carries is counted before the end is reported.
     let held = admission.clone();
     match protocol {
         Protocol::Http1 => {
-            let (sender, connection) = http1::Builder::new()
-                .preserve_header_case(true)
-                .max_headers(MOST_HEADERS)
-                .max_header_size(READ)
-                .read_buf_exact_size(Some(READ))
-                .handshake(TokioIo::new(stream))
-                .await
-                .map_err(failed)?;
+            let (sender, connection) = begin_http1(admission, stream).await?;
             tokio::spawn(async move {
                 let _ = connection.with_upgrades().await;
                 drop(held);
             });
-            Ok(Open::One { sender, proxy })
+            Ok(Open::One { sender, proxy, recall: None })
         }
         Protocol::Http2 => {
             let (sender, connection) = http2::Builder::new(TokioExecutor::new())
@@ -288,7 +330,7 @@ where
                 .adaptive_window(true)
                 .handshake(TokioIo::new(stream))
                 .await
-                .map_err(failed)?;
+                .map_err(|error| not_begun(admission, &error))?;
             tokio::spawn(async move {
                 let _ = connection.await;
                 drop(held);

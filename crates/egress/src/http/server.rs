@@ -1,6 +1,8 @@
 //! The client's side: hyper as a server, with bounds on what a client may send and how long it may take.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -8,10 +10,11 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::body::Body;
 use super::exchange::Abort;
+use super::flushed::Flushed;
+use super::handover::{Client, Handover};
 use super::sender::Protocol;
 
 /// For a whole head, from the end of the request before; so it is also how long a connection may rest.
@@ -27,14 +30,21 @@ const PONG: Duration = Duration::from_secs(20);
 /// Answer a client's requests until it or the answers end the connection.
 pub(crate) async fn serve<S, A, F>(client: S, protocol: Protocol, answer: A) -> Result<(), hyper::Error>
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: Client,
     A: Fn(Request<Incoming>) -> F,
     F: Future<Output = Result<Response<Body>, Abort>> + Send + 'static,
 {
-    let client = TokioIo::new(client);
     match protocol {
         Protocol::Http1 => {
-            http1::Builder::new()
+            let handover = Handover::default();
+            let answer = |mut request: Request<Incoming>| {
+                if S::IS_TCP {
+                    request.extensions_mut().insert(handover.clone());
+                }
+                answer(request)
+            };
+            let client = TokioIo::new(Flushed::new(client, handover.clone()));
+            let mut connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD)
                 .max_header_size(LARGEST_HEAD)
@@ -44,8 +54,21 @@ where
                 .preserve_header_case(true)
                 .auto_date_header(false)
                 .serve_connection(client, service_fn(answer))
-                .with_upgrades()
-                .await
+                .with_upgrades();
+            let (ended, due) = poll_fn(|context| match Pin::new(&mut connection).poll(context) {
+                Poll::Ready(ended) => Poll::Ready((ended, None)),
+                Poll::Pending => match handover.due() {
+                    Some(due) => Poll::Ready((Ok(()), Some(due))),
+                    None => Poll::Pending,
+                },
+            })
+            .await;
+            if let (Some(due), Some(parts)) = (due, connection.into_parts())
+                && let Some(client) = parts.io.into_inner().into_inner().into_tcp()
+            {
+                due.carry(client).await;
+            }
+            ended
         }
         Protocol::Http2 => {
             http2::Builder::new(TokioExecutor::new())
@@ -58,7 +81,7 @@ where
                 .keep_alive_interval(PING)
                 .keep_alive_timeout(PONG)
                 .auto_date_header(false)
-                .serve_connection(client, service_fn(answer))
+                .serve_connection(TokioIo::new(client), service_fn(answer))
                 .await
         }
     }

@@ -39,6 +39,8 @@ pub(crate) struct Pump<'a> {
     admission: &'a Admission,
     share: Share,
     moved: u64,
+    /// No more than this is read.
+    left: u64,
 }
 
 enum Moved {
@@ -54,7 +56,7 @@ impl<'a> Pump<'a> {
             Way::Out => bandwidth.outward(),
             Way::In => bandwidth.inward(),
         };
-        Self { from, to, way, admission, share, moved: 0 }
+        Self { from, to, way, admission, share, moved: 0, left: u64::MAX }
     }
 
     /// Bytes that were read from `from` before.
@@ -70,9 +72,32 @@ impl<'a> Pump<'a> {
         Ok(())
     }
 
+    /// Bytes that were read from `from` before, and counted.
+    pub(crate) async fn send_counted(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes).await
+    }
+
     /// Until the end of `from`, which is passed on.
     pub(crate) async fn run(mut self) -> io::Result<()> {
-        loop {
+        self.move_what_comes().await?;
+        self.admission.settle();
+        end_writing(self.to)
+    }
+
+    /// So many bytes and not one more, then an end; known to be bulk. An end of `from` before that is an error.
+    pub(crate) async fn run_exactly(mut self, length: u64) -> io::Result<()> {
+        (self.moved, self.left) = (BULK, length);
+        self.move_what_comes().await?;
+        if self.left > 0 {
+            let why = format!("its answer broke off ({} bytes are missing)", self.left);
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, why));
+        }
+        self.admission.settle();
+        end_writing(self.to)
+    }
+
+    async fn move_what_comes(&mut self) -> io::Result<()> {
+        while self.left > 0 {
             self.from.readable().await?;
             let moved = if self.moved >= BULK && !self.share.is_limited() {
                 match lend() {
@@ -85,16 +110,20 @@ impl<'a> Pump<'a> {
             match moved {
                 Moved::Some => consume_budget().await,
                 Moved::Nothing => {}
-                Moved::End => {
-                    self.admission.settle();
-                    return end_writing(self.to);
-                }
+                Moved::End => break,
             }
         }
+        Ok(())
+    }
+
+    /// Of so many bytes, those that may still be read.
+    fn at_most(&self, bytes: usize) -> usize {
+        usize::try_from(self.left).map_or(bytes, |left| left.min(bytes))
     }
 
     fn count(&mut self, bytes: usize) {
         self.moved += bytes as u64;
+        self.left = self.left.saturating_sub(bytes as u64);
         match self.way {
             Way::Out => self.admission.counts().add_sent(bytes as u64),
             Way::In => self.admission.counts().add_received(bytes as u64),
@@ -123,7 +152,7 @@ impl<'a> Pump<'a> {
 
     /// One read and its write.
     async fn copy(&mut self) -> io::Result<Moved> {
-        let allowed = self.share.allowance(BUFFER).await;
+        let allowed = self.share.allowance(self.at_most(BUFFER)).await;
         let copied = SCRATCH.with_borrow_mut(|scratch| -> io::Result<(usize, Vec<u8>)> {
             let buffer = scratch.get_mut(..allowed).unwrap_or_default();
             let read = self.read(self.from.try_read(buffer))?;
@@ -163,8 +192,11 @@ impl<'a> Pump<'a> {
         let Some(pipe) = lent.pipe() else { return Ok(Moved::Nothing) };
         let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
         let last = loop {
+            if self.left == 0 {
+                break Moved::Some;
+            }
             let filled = self.from.try_io(Interest::READABLE, || {
-                Ok(splice(self.from.as_fd(), None, &pipe.into, None, SIZE, flags)?)
+                Ok(splice(self.from.as_fd(), None, &pipe.into, None, self.at_most(SIZE), flags)?)
             });
             let mut held = match self.read(filled) {
                 Ok(0) => break Moved::End,
