@@ -325,7 +325,9 @@ async fn other_answers_and_hosts_go_the_ordinary_way() {
     .await;
     let plain = || Scene::allow(&["web.example.com:8081"]).leading(NAME, origin.address);
     let mut ruled = plain();
-    ruled.network.http.push(http_rule(NAME, &["GET"], &["/**"]));
+    ruled.network.http.push(http_rule(NAME, &["GET"], &["/"]));
+    let mut secret = plain();
+    add_secret(&mut secret, "T=env:T@web.example.com", "planted-value-42", "stand-in-for-it");
     let mut limited = plain();
     limited.bandwidth = Some(100 << 20);
     let sent = "POST /x HTTP/1.1\r\nHost: web.example.com:8081\r\nContent-Length: 3\r\n\r\nabc".to_owned();
@@ -334,6 +336,7 @@ async fn other_answers_and_hosts_go_the_ordinary_way() {
         ("body", plain(), sent),
         ("kept", plain(), "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n".to_owned()),
         ("rules", ruled, request()),
+        ("secret", secret, request()),
         ("bandwidth", limited, request()),
     ] {
         let stage = Stage::start(scene).await;
@@ -344,6 +347,29 @@ async fn other_answers_and_hosts_go_the_ordinary_way() {
         let said = said.to_ascii_lowercase();
         assert!(said.contains("content-length: 1048576\r\n") && !said.contains(TAKEN), "{what}: {said}");
         assert!(body == pattern(LARGE_SIZE), "{what}: {}", body.len());
+    }
+}
+
+#[tokio::test]
+async fn through_tls_that_ends_here_nothing_is_taken_over() {
+    let trust = Trust::new();
+    let origin = Origin::tls_answering(trust.server(&Identity::of(NAME)), |_| large(LARGE_SIZE)).await;
+    let mut scene = Scene::allow(&["web.example.com:8081"]).leading(NAME, origin.address);
+    scene.network.http.push(http_rule(NAME, &["GET"], &["/"]));
+    scene.terminator = Some(trust.terminator(&scene, Vec::new()));
+    let stage = Stage::start(scene).await;
+    let mut client = tls_client(&stage, NAME, PORT, &["http/1.1"]).await.unwrap();
+    // Twice over one connection.
+    for _ in 0..2 {
+        client.write_all(request().as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        let end = pattern(LARGE_SIZE);
+        while !answer.ends_with(&end[LARGE_SIZE - 5000..]) {
+            let read = timeout(PATIENCE, client.read_buf(&mut answer)).await.unwrap().unwrap();
+            assert_ne!(read, 0, "{} bytes", answer.len());
+        }
+        assert!(answer.ends_with(&end));
+        assert!(!String::from_utf8_lossy(&answer[..300]).to_ascii_lowercase().contains(TAKEN));
     }
 }
 
