@@ -1,7 +1,7 @@
 //! DNS as a way out: names that carry data, record types that carry data back, other servers, other transports. The name
 //! server of the world remembers every question, and must not have heard the token.
 
-use ringfence_testing::DNS;
+use ringfence_testing::{Answer, DNS, EVIL};
 
 use crate::attempt::attempt;
 use crate::row::Row;
@@ -30,7 +30,7 @@ pub(crate) fn rows() -> Vec<Row> {
         kind("tunnel-https", 65, "asks for an HTTPS record"),
         attempt("dns-text-of-a-granted-name", "carries data back in a text of a granted name")
             .set_up(|internet, _| {
-                let text = ringfence_testing::Answer::Text("orders-from-outside".into());
+                let text = Answer::Text("orders-from-outside".into());
                 internet.dns.set("texts.good.test", [text]);
                 Vec::new()
             })
@@ -39,6 +39,22 @@ pub(crate) fn rows() -> Vec<Row> {
                 "code, answers, reply = ask('{dns}', question(wire('texts.good.test'), 16))\n\
                  if b'orders-from-outside' in reply: escaped('orders came in')\nheld('code %d' % code)",
             )
+            .row(),
+        attempt("dns-https-of-a-granted-name", "has another address of a granted name from its HTTPS record")
+            .set_up(|internet, scene| {
+                let hint = EVIL.parse().expect("an address");
+                internet.dns.set(&format!("{}.good.test", scene.token), [Answer::Https { hint }]);
+                Vec::new()
+            })
+            .grant(["*.good.test"])
+            .python(&format!(
+                "code, answers, reply = ask('{{dns}}', question(wire('{{token}}.good.test'), 65))\n\
+                 if socket.inet_aton('{EVIL}') in reply: escaped('it has the address')\n\
+                 held('code %d, %d answers' % (code, answers))"
+            ))
+            // A program takes an error for an outage, and nothing for a name without such a record.
+            .shows("held: code 0, 0 answers")
+            .unheard()
             .row(),
         attempt("dns-tcp", "carries data out in a name, by TCP")
             .grant(["good.test"])
@@ -97,7 +113,7 @@ pub(crate) fn rows() -> Vec<Row> {
             .row(),
         attempt("dns-lookup-only", "looks names up below a granted wildcard without connecting")
             .set_up(|internet, _| {
-                internet.dns.point("*.tunnel.test", &[ringfence_testing::EVIL]);
+                internet.dns.point("*.tunnel.test", &[EVIL]);
                 Vec::new()
             })
             .grant(["*.tunnel.test:4242"])

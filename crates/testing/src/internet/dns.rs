@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -22,6 +22,10 @@ pub enum Answer {
     Service {
         target: String,
         port: u16,
+    },
+    /// An HTTPS record, with an address to connect to.
+    Https {
+        hint: Ipv4Addr,
     },
     /// The first question of a type gets the first set, the next one the next; the last set stays.
     Turns(Vec<Vec<IpAddr>>),
@@ -164,6 +168,7 @@ impl State {
                 Answer::Service { target, port } => {
                     all.push(Data::Service { target: target.clone(), port: *port });
                 }
+                Answer::Https { hint } => all.push(Data::Https { hint: *hint }),
                 Answer::Turns(turns) => {
                     let turn = self.turns.entry((name.to_owned(), kind)).or_default();
                     let set = turns.get(*turn).or(turns.last());

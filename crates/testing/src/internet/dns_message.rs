@@ -7,7 +7,10 @@ pub(super) const CNAME: u16 = 5;
 pub(super) const TXT: u16 = 16;
 pub(super) const AAAA: u16 = 28;
 pub(super) const SRV: u16 = 33;
+pub(super) const HTTPS: u16 = 65;
 
+/// The parameter of an HTTPS record that says where to connect.
+const IPV4_HINT: u8 = 4;
 const NOT_FOUND: u8 = 3;
 const HEADER: usize = 12;
 
@@ -29,6 +32,7 @@ pub(super) enum Data {
     Alias(String),
     Text(String),
     Service { target: String, port: u16 },
+    Https { hint: Ipv4Addr },
 }
 
 impl<'a> Question<'a> {
@@ -87,6 +91,7 @@ impl Data {
             Self::Alias(_) => CNAME,
             Self::Text(_) => TXT,
             Self::Service { .. } => SRV,
+            Self::Https { .. } => HTTPS,
         }
     }
 
@@ -101,6 +106,8 @@ impl Data {
             Self::Service { target, port } => {
                 [&[0, 1, 0, 1], &port.to_be_bytes()[..], &name_bytes(target)].concat()
             }
+            // Priority 1, for the name itself.
+            Self::Https { hint } => [&[0, 1, 0, 0, IPV4_HINT, 0, 4], &hint.octets()[..]].concat(),
         }
     }
 }
