@@ -21,7 +21,7 @@ use crate::connection::{Front, serve};
 use crate::gate::Gate;
 use crate::lock::Lock;
 use crate::names::Chosen;
-use crate::relay::prepare;
+use crate::relay::prepare_listener;
 use crate::stock::{Family, Stock};
 
 const BACKLOG: i32 = 1024;
@@ -108,8 +108,7 @@ impl Listeners {
     pub(crate) fn accept_on(&self, socket: OwnedFd, front: Front) -> io::Result<AbortHandle> {
         let listener = std::net::TcpListener::from(socket);
         listener.set_nonblocking(true)?;
-        // What is accepted has the options of what accepts.
-        prepare(&listener);
+        prepare_listener(&listener);
         let listener = TcpListener::from_std(listener)?;
         let gate = self.gate.clone();
         let (accepted, most) = (self.accepted.clone(), self.most_accepted);

@@ -47,10 +47,36 @@ pub(crate) fn prepare(socket: impl AsFd) {
     let _ = rustix::net::sockopt::set_socket_keepalive(&socket, true);
 }
 
+/// The same for what listens inside: what is accepted has its options. The way to a client is this machine's memory, which
+/// loses nothing and is never full, so a host's pacing (BBR) would only make it wait.
+pub(crate) fn prepare_listener(listener: impl AsFd) {
+    prepare(&listener);
+    let _ = rustix::net::sockopt::set_tcp_congestion(&listener, "reno");
+}
+
 fn end_writing(stream: &TcpStream) -> io::Result<()> {
     match rustix::net::shutdown(stream.as_fd(), Shutdown::Write) {
         // The other side has gone entirely.
         Err(rustix::io::Errno::NOTCONN) => Ok(()),
         ended => Ok(ended?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::sockopt::{tcp_congestion, tcp_nodelay};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_accepted_inside_is_not_paced() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        prepare_listener(&listener);
+        let client = TcpStream::connect(listener.local_addr().unwrap());
+        let (_client, accepted) = tokio::join!(client, listener.accept());
+        let (accepted, _) = accepted.unwrap();
+        assert_eq!(tcp_congestion(&accepted).unwrap(), "reno");
+        assert!(tcp_nodelay(&accepted).unwrap());
     }
 }
