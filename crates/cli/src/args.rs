@@ -417,10 +417,10 @@ where
     if text == "none" { Ok(Bound::Unlimited) } else { text.parse().map(Bound::At) }
 }
 
-fn cpus(text: &str) -> Result<Bound<Cpus>, String> {
+pub(crate) fn cpus(text: &str) -> Result<Bound<Cpus>, String> {
     bound::<f64>(text).map(|bound| bound.map(Cpus)).map_err(|_| "write a number like 1.5, or none".to_owned())
 }
 
-fn count(text: &str) -> Result<Bound<u32>, String> {
+pub(crate) fn count(text: &str) -> Result<Bound<u32>, String> {
     bound::<u32>(text).map_err(|_| format!("write a whole number up to {}, or none", u32::MAX))
 }

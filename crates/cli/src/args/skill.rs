@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Command, Subcommand};
-use ringfence_policy::{Bound, ByteSize, HostRule, Span};
+use ringfence_policy::{Bound, ByteSize, Cpus, HostRule, Span};
 
 use super::library::SkillLibraryVerb;
-use super::{RunFlags, bound};
+use super::{RunFlags, bound, count, cpus};
 
 /// Agent Skills: check, pack, keep, find, and run them in a sandbox with what they need.
 #[derive(Debug, Args)]
@@ -151,8 +151,17 @@ pub(crate) struct SkillGrantArgs {
     /// Memory for each run
     #[arg(long, value_name = "SIZE", value_parser = bound::<ByteSize>)]
     pub(crate) memory: Option<Bound<ByteSize>>,
+    /// Processors' worth of time
+    #[arg(long, value_name = "N", value_parser = cpus)]
+    pub(crate) cpus: Option<Bound<Cpus>>,
+    /// Processes and threads at one time
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) pids: Option<Bound<u32>>,
+    /// Bytes written to private layers
+    #[arg(long, value_name = "SIZE", value_parser = bound::<ByteSize>)]
+    pub(crate) disk: Option<Bound<ByteSize>>,
     /// Everything that it asks for now
-    #[arg(long, conflicts_with_all = ["hosts", "variables", "timeout", "memory"])]
+    #[arg(long, conflicts_with_all = ["hosts", "variables", "timeout", "memory", "cpus", "pids", "disk"])]
     pub(crate) all: bool,
     /// The library's directory, if it is not yours
     #[arg(long, value_name = "DIR")]

@@ -3,11 +3,13 @@
 //! until its user has granted it again, and is told what is asked for beyond the old grant.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::str::FromStr;
 
-use ringfence_policy::{Bound, ByteSize, HostRule, Layer, Origin, Span};
-use ringfence_skills::{Digest, Manifest, Wants, wants};
+use ringfence_policy::{Bound, ByteSize, Cpus, HostRule, Layer, LimitsLayer, Origin, Span};
+use ringfence_skills::{Digest, Manifest, WantedLimits, Wants, wants};
 use serde::{Deserialize, Serialize};
 
 use super::source::FoundSkill;
@@ -26,6 +28,9 @@ pub struct Permissions {
     pub env: Vec<String>,
     pub time: Option<String>,
     pub memory: Option<String>,
+    pub cpus: Option<String>,
+    pub processes: Option<String>,
+    pub disk: Option<String>,
 }
 
 /// What a user granted to one skill.
@@ -66,20 +71,33 @@ impl Permissions {
         };
         let mut lines = each("host", &self.hosts);
         lines.extend(each("variable", &self.env));
-        lines.extend(self.time.iter().map(|time| ["time".to_owned(), time.clone()]));
-        lines.extend(self.memory.iter().map(|memory| ["memory".to_owned(), memory.clone()]));
+        for (what, limit) in self.limits() {
+            lines.extend(limit.iter().map(|value| [what.to_owned(), value.clone()]));
+        }
         lines
+    }
+
+    /// Each limit by its name.
+    fn limits(&self) -> [(&'static str, &Option<String>); 5] {
+        let Self { time, memory, cpus, processes, disk, .. } = self;
+        [("time", time), ("memory", memory), ("cpus", cpus), ("processes", processes), ("disk", disk)]
     }
 
     /// What is in here and not in `other`.
     pub fn beyond(&self, other: &Self) -> Self {
         let rest =
             |own: &[String], had: &[String]| own.iter().filter(|one| !had.contains(one)).cloned().collect();
+        let differs = |own: &Option<String>, had: &Option<String>| {
+            own.clone().filter(|value| had.as_ref() != Some(value))
+        };
         Self {
             hosts: rest(&self.hosts, &other.hosts),
             env: rest(&self.env, &other.env),
-            time: self.time.clone().filter(|time| other.time.as_ref() != Some(time)),
-            memory: self.memory.clone().filter(|memory| other.memory.as_ref() != Some(memory)),
+            time: differs(&self.time, &other.time),
+            memory: differs(&self.memory, &other.memory),
+            cpus: differs(&self.cpus, &other.cpus),
+            processes: differs(&self.processes, &other.processes),
+            disk: differs(&self.disk, &other.disk),
         }
     }
 
@@ -100,16 +118,30 @@ impl Permissions {
             }
         }
         layer.environment.pass = self.env.clone();
-        if let Some(time) = &self.time {
-            let span: Span = time.parse().map_err(|error| format!("the time `{time}`: {error}"))?;
-            layer.limits.wall_time = Some(Bound::At(span));
-        }
-        if let Some(memory) = &self.memory {
-            let size: ByteSize = memory.parse().map_err(|error| format!("the memory `{memory}`: {error}"))?;
-            layer.limits.memory = Some(Bound::At(size));
-        }
+        layer.limits = LimitsLayer {
+            wall_time: limit::<Span>("time", self.time.as_deref())?,
+            memory: limit::<ByteSize>("memory", self.memory.as_deref())?,
+            cpus: self.cpus.as_deref().map(cpus).transpose()?,
+            processes: limit::<u32>("number of processes", self.processes.as_deref())?,
+            disk: limit::<ByteSize>("disk", self.disk.as_deref())?,
+            ..LimitsLayer::default()
+        };
         Ok(layer)
     }
+}
+
+fn limit<T>(what: &str, text: Option<&str>) -> Result<Option<Bound<T>>, String>
+where
+    T: FromStr<Err: Display>,
+{
+    let read =
+        |text: &str| text.parse().map(Bound::At).map_err(|error| format!("the {what} `{text}`: {error}"));
+    text.map(read).transpose()
+}
+
+fn cpus(text: &str) -> Result<Bound<Cpus>, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.map(|number| Bound::At(Cpus(number))).ok_or_else(|| format!("`{text}` is no number of processors"))
 }
 
 /// What the skill's metadata asks for.
@@ -123,7 +155,8 @@ pub(crate) fn asked_by(name: &str, manifest: &Manifest) -> Result<Permissions, S
         let list: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
         bad_wants(name, &list.join("; "))
     })?;
-    let asked = Permissions { hosts, env, time: limits.time, memory: limits.memory };
+    let WantedLimits { time, memory, cpus, processes, disk } = limits;
+    let asked = Permissions { hosts, env, time, memory, cpus, processes, disk };
     asked.layer().map_err(|why| bad_wants(name, &why))?;
     Ok(asked)
 }
@@ -147,7 +180,7 @@ pub fn grant(places: &Places, skill: &FoundSkill, what: GrantWhat) -> Result<Gra
         return Err(ServiceError::new(
             ErrorCode::BadRequest,
             format!("there is nothing to grant: {} asks for nothing", skill.name),
-            "name it: --host RULE, --env NAME, --timeout TIME, --memory SIZE",
+            "name it: --host RULE, --env NAME, --timeout TIME, --memory SIZE, --cpus N, --pids N, --disk SIZE",
         ));
     }
     let digest = skill.digest().map_err(|error| {
@@ -257,8 +290,12 @@ fn by_flags(flags: &[(Origin, Layer)], asked: &Permissions) -> Permissions {
         given.env.extend(layer.environment.pass.iter().cloned());
         given.env.extend(layer.environment.set.keys().cloned());
         given.env.extend(layer.network.secrets.iter().map(|secret| secret.name.clone()));
-        given.time = layer.limits.wall_time.as_ref().and(asked.time.clone()).or(given.time);
-        given.memory = layer.limits.memory.as_ref().and(asked.memory.clone()).or(given.memory);
+        let limits = &layer.limits;
+        given.time = limits.wall_time.as_ref().and(asked.time.clone()).or(given.time);
+        given.memory = limits.memory.as_ref().and(asked.memory.clone()).or(given.memory);
+        given.cpus = limits.cpus.as_ref().and(asked.cpus.clone()).or(given.cpus);
+        given.processes = limits.processes.as_ref().and(asked.processes.clone()).or(given.processes);
+        given.disk = limits.disk.as_ref().and(asked.disk.clone()).or(given.disk);
     }
     given
 }

@@ -122,3 +122,25 @@ fn a_book_that_others_can_write_says_nothing() {
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
     assert!(granted(&fixture.places, &skill).is_err());
 }
+
+#[test]
+fn every_limit_that_can_be_asked_for_can_be_granted() {
+    let fixture = Fixture::new();
+    let wants = "    time: 90s\n    memory: 2G\n    cpus: 1.5\n    processes: 64\n    disk: 1G\n";
+    let skill = fixture.skill("heavy", wants);
+    let (layer, notes) = fixture.permitted(&skill);
+    let all = "time 90s, memory 2G, cpus 1.5, processes 64, disk 1G";
+    assert!(layer.is_empty() && notes[0].contains(all), "{layer} {notes:?}");
+    let some =
+        Permissions { cpus: Some("1.5".into()), processes: Some("64".into()), ..Permissions::default() };
+    grant(&fixture.places, &skill, GrantWhat::These(some)).unwrap();
+    let (layer, notes) = fixture.permitted(&skill);
+    assert!(layer.contains("cpus = 1.5") && layer.contains("processes = 64"), "{layer}");
+    assert!(notes[0].contains("asks for: time 90s, memory 2G, disk 1G"), "{notes:?}");
+    grant(&fixture.places, &skill, GrantWhat::Everything).unwrap();
+    let (layer, notes) = fixture.permitted(&skill);
+    assert!(layer.contains("disk = \"1G\"") && notes.is_empty(), "{layer} {notes:?}");
+    for wrong in ["    cpus: 0\n", "    processes: 1.5\n", "    disk: 9x\n"] {
+        assert!(asked(&fixture.skill("wrong", wrong)).is_err(), "{wrong}");
+    }
+}

@@ -1,6 +1,6 @@
 //! `ringfence skill grant`, `revoke` and `grants`
 
-use ringfence_policy::Bound;
+use ringfence_policy::{Bound, Cpus};
 use ringfence_service::Places;
 use ringfence_service::skills::{
     GrantWhat, Permissions, SkillReference, asked, find_skill, grant as keep, granted, grants as kept,
@@ -24,6 +24,9 @@ fn grant_it(args: SkillGrantArgs) -> Result<i32, Failure> {
         env: args.variables,
         time: args.timeout.map(at).transpose()?,
         memory: args.memory.map(at).transpose()?,
+        cpus: args.cpus.map(|cpus| at(cpus.map(|Cpus(number)| number))).transpose()?,
+        processes: args.pids.map(at).transpose()?,
+        disk: args.disk.map(at).transpose()?,
     };
     let what = match (args.all, these.is_empty()) {
         (true, _) => GrantWhat::Everything,
@@ -96,7 +99,7 @@ fn at<T: ToString>(bound: Bound<T>) -> Result<String, Failure> {
     match bound {
         Bound::At(value) => Ok(value.to_string()),
         Bound::Unlimited => {
-            Err(Failure::new("no limit at all can't be granted for good", "name a time or a size"))
+            Err(Failure::new("no limit at all can't be granted for good", "name a time, a size or a number"))
         }
     }
 }
