@@ -11,6 +11,7 @@ use crate::host::Host;
 use crate::plan::{Access, Mount};
 use crate::receipt::Receipt;
 use crate::refusal::Refusal;
+use crate::write_bound::WriteBound;
 
 /// How an attached directory may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +65,8 @@ pub struct Attached {
     pub path: Vec<PathBuf>,
     /// Set unless the policy sets them.
     pub variables: Vec<(String, String)>,
+    /// For what is attached to be written.
+    pub bound: Option<WriteBound>,
 }
 
 pub(crate) fn plan_attachments(host: &Host, aliases: &[Alias]) -> Result<Vec<Mount>, Refusal> {

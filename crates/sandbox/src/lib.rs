@@ -25,6 +25,7 @@ mod request;
 mod session;
 pub mod snapshots;
 mod view;
+mod write_bound;
 
 pub use attachment::{Alias, AttachAs, Attached, Attachment, FileId};
 pub use denial::{Denial, DenialKind};
@@ -53,3 +54,4 @@ pub use session::{
     SessionSpec, SessionStats, SessionStatus, Stage, Text, WorkspaceKind, attend, forward, into_background,
     places,
 };
+pub use write_bound::{BeyondBound, WriteBound};

@@ -14,6 +14,8 @@ use crate::receipt::Receipt;
 pub enum End {
     Exited(Exited),
     TimedOut,
+    /// It wrote more than [`WriteBound`](crate::WriteBound) lets it.
+    OverBound,
     /// The caller was told to stop by this signal, and the tree was ended.
     Interrupted(i32),
     NotStarted {
@@ -58,6 +60,7 @@ impl Outcome {
         match self.end {
             End::Exited(how) => how.shell_code(),
             End::TimedOut => 124,
+            End::OverBound => 137,
             End::Interrupted(signal) => 128 + signal,
             End::NotStarted { stage: ExecStage::Program, errno: ENOENT } => 127,
             End::NotStarted { stage: ExecStage::Program, .. } => 126,

@@ -23,7 +23,7 @@ pub use library::{
     Action, Add, Added, Changes, Cleared, Create, DEFAULT_DOMAIN, Depth, Domain, Edits, Fingerprint, Found,
     Language, Library, LibraryError, Listing, LockFile, Mismatch, Outdated, PLACES, Pin, Place, Record,
     Reference, Replace, Scope, SkillName, SkillOrigin, Stamp, Status, Stray, TemplateFile, Trouble,
-    Unreadable, Verified, Wanted, digest_of, discover, template,
+    Unreadable, Verified, Wanted, digest_of, discover, remove_tree, template,
 };
 pub use lint::{Finding, LintInput, Rule, Severity, Undeclared, is_script_name, lint, rules, sarif, visible};
 pub use manifest::{

@@ -2,9 +2,10 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use ringfence_skills::remove_tree;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::error::ServiceError;
@@ -28,7 +29,7 @@ impl Scratch {
         make(&parent).map_err(|error| ServiceError::state("make", &parent, &error))?;
         // Making one and removing left ones is one at a time: a directory without its lock is nobody's.
         let _one = state.lock("scratch.lock")?;
-        sweep(&parent);
+        sweep(&parent)?;
         let root = (0u32..)
             .map(|number| parent.join(format!("{}-{number}", std::process::id())))
             .find(|path| path.symlink_metadata().is_err())
@@ -54,17 +55,6 @@ impl Drop for Scratch {
     }
 }
 
-/// Remove a tree whose directories may have been closed to their owner, through no link.
-pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            open_up(path, 0);
-            fs::remove_dir_all(path)
-        }
-        done => done,
-    }
-}
-
 /// Make a directory for its user only, if it is not there.
 pub(crate) fn make(path: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(path) {
@@ -73,30 +63,23 @@ pub(crate) fn make(path: &Path) -> io::Result<()> {
     }
 }
 
-fn open_up(path: &Path, depth: u32) {
-    let is_directory = path.symlink_metadata().is_ok_and(|facts| facts.is_dir());
-    if !is_directory || depth > 256 {
-        return;
-    }
-    let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
-    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-        open_up(&entry.path(), depth + 1);
-    }
-}
-
-fn sweep(parent: &Path) {
+/// What killed calls left; what can't be removed is an error, or it would stay for ever.
+fn sweep(parent: &Path) -> Result<(), ServiceError> {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let held = File::open(entry.path().join(HELD));
         let in_use = held.is_ok_and(|held| flock(&held, FlockOperation::NonBlockingLockExclusive).is_err());
         if !in_use {
-            let _ = remove_tree(&entry.path());
+            let path = entry.path();
+            remove_tree(&path).map_err(|error| ServiceError::state("remove", &path, &error))?;
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn removed_when_let_go_and_swept_when_killed() {

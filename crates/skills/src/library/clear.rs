@@ -1,15 +1,24 @@
 //! Removing a tree that may be hostile: no link is followed, and no depth runs out of stack or descriptors.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, renameat, unlinkat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, chmod, fchmod, fstat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
 use super::beneath;
 
 /// Deeper directories are moved up and taken on their own.
 const DEPTH: usize = 48;
+
+/// Remove what is at a path and all in it. What is deeper than a path can be long is moved up beside it first.
+pub fn remove_tree(path: &Path) -> io::Result<()> {
+    let name = path.file_name().and_then(|name| name.to_str()).ok_or(io::ErrorKind::InvalidFilename)?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    clear(openat(CWD, parent, flags, Mode::empty())?.as_fd(), name)
+}
 
 /// Remove `name` and all in it. That somebody else removes it too is no error.
 pub(super) fn clear(at: BorrowedFd<'_>, name: &str) -> io::Result<()> {
@@ -33,6 +42,11 @@ fn clear_one(
         Err(Errno::ISDIR | Errno::PERM) => {}
         Err(error) => return Err(error.into()),
     }
+    let directory = match open_up(at, name) {
+        Ok(directory) => directory,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
     if depth > DEPTH {
         let higher = format!("deep-{}", super::staging::random_name()?);
         match renameat(at, name, top, &*higher) {
@@ -42,11 +56,6 @@ fn clear_one(
         }
         return Ok(());
     }
-    let directory = match beneath::open_directory(at, name) {
-        Ok(directory) => directory,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
     for entry in rustix::fs::Dir::read_from(&directory)? {
         let entry = entry?;
         match entry.file_name().to_bytes() {
@@ -78,6 +87,24 @@ fn clear_one(
     }
 }
 
+/// A directory, with its owner's rights: what is in one that was closed can't be removed.
+fn open_up(at: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
+    let owner = Mode::RWXU;
+    let opened = match beneath::open_directory(at, name) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let closed = openat(at, name, flags, Mode::empty())?;
+            chmod(format!("/proc/self/fd/{}", closed.as_raw_fd()), owner)?;
+            beneath::open_directory(at, name)
+        }
+        opened => opened,
+    }?;
+    if !Mode::from_raw_mode(fstat(&opened)?.st_mode).contains(owner) {
+        fchmod(&opened, owner)?;
+    }
+    Ok(opened)
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -104,11 +131,28 @@ mod tests {
         let at = fs::File::open(directory.path()).unwrap();
         rustix::fs::mkdirat(&at, "tree", 0o700.into()).unwrap();
         let mut inner = beneath::open_directory(at.as_fd(), "tree").unwrap();
-        for _ in 0..300 {
+        // Far longer than any path can be.
+        for _ in 0..15_000 {
             rustix::fs::mkdirat(&inner, "d", 0o700.into()).unwrap();
             inner = beneath::open_directory(inner.as_fd(), "d").unwrap();
         }
-        clear(at.as_fd(), "tree").unwrap();
+        drop(inner);
+        remove_tree(&directory.path().join("tree")).unwrap();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        remove_tree(&directory.path().join("tree")).unwrap();
+    }
+
+    #[test]
+    fn directories_that_were_closed_go_too() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::create_dir_all(at("tree/a/b")).unwrap();
+        fs::write(at("tree/a/b/file"), "").unwrap();
+        for (name, mode) in [("tree/a/b", 0o000), ("tree/a", 0o500), ("tree", 0o555)] {
+            fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        remove_tree(&at("tree")).unwrap();
+        assert!(!at("tree").exists());
     }
 }

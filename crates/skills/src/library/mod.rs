@@ -30,6 +30,7 @@ mod watch;
 
 pub use add::{Add, Added, Replace};
 pub use change::Edits;
+pub use clear::remove_tree;
 pub use discover::{Found, PLACES, Place, Scope, discover};
 pub use error::{LibraryError, Unreadable};
 pub use history::{Action, Record};

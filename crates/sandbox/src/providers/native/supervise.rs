@@ -25,6 +25,7 @@ use crate::plan::Plan;
 use crate::protect::sweep_placeholders;
 use crate::refusal::Refusal;
 use crate::request::{Request, Stream};
+use crate::write_bound::BoundWatch;
 
 const SIGHUP: i32 = 1;
 const SIGINT: i32 = 2;
@@ -129,6 +130,7 @@ struct Loop<'a> {
     /// The file that the command reads, where it is not the caller's own descriptor.
     stdin: Option<OwnedFd>,
     deadline: Option<Instant>,
+    bound: Option<BoundWatch>,
     /// When the command is killed after it was asked to end, and by which signal it was asked.
     asked: Option<(Instant, i32)>,
     watch_terminal: bool,
@@ -137,12 +139,14 @@ struct Loop<'a> {
 pub(super) fn supervise(watched: Watched<'_>) -> Result<Ended, Refusal> {
     let deadline = watched.plan.limits.wall_time.map(|limit| watched.started + limit);
     let watch_terminal = watched.request.stream == Stream::Inherit && isatty(rustix::stdio::stdin());
+    let bound = BoundWatch::new(&watched.request.attached);
     let mut watch = Loop {
         watched,
         seen: Ended::default(),
         relay: None,
         stdin: None,
         deadline,
+        bound,
         asked: None,
         watch_terminal,
     };
@@ -220,7 +224,8 @@ impl Loop<'_> {
     }
 
     fn patience(&self) -> Option<Timespec> {
-        let next = [self.deadline, self.asked.map(|(at, _)| at)].into_iter().flatten().min();
+        let bound = self.bound.as_ref().map(BoundWatch::due);
+        let next = [self.deadline, bound, self.asked.map(|(at, _)| at)].into_iter().flatten().min();
         let left = next.map(|next| next.saturating_duration_since(Instant::now()));
         let left = [left, self.watched.warden.patience()].into_iter().flatten().min()?;
         Some(Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) })
@@ -236,6 +241,9 @@ impl Loop<'_> {
             self.seen.end = Some(End::TimedOut);
             let denial = limit_denial(self.watched.request, self.watched.plan, Clause::LimitWallTime);
             self.seen.denials.add(denial);
+        } else if self.bound.as_mut().is_some_and(|bound| bound.is_beyond(now)) {
+            self.watched.root.kill();
+            self.seen.end = Some(End::OverBound);
         } else if let Some((at, signal)) = self.asked
             && now >= at
         {

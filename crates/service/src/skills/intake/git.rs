@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use ringfence_sandbox::{AttachAs, Attached, Attachment, Outcome, Stream};
+use ringfence_sandbox::{AttachAs, Attached, Attachment, Outcome, Stream, WriteBound};
 
 use super::source::{GitPlace, GitSource};
 use crate::error::{ErrorCode, ServiceError};
@@ -15,6 +15,8 @@ use crate::skills::scratch::Scratch;
 const SCRIPT: &str = include_str!("git.sh");
 const OUT: &str = "/run/ringfence/out";
 const LOCAL: &str = "/run/ringfence/repository";
+/// For what comes out: more than the sandbox's disk can hold nothing honest copies there.
+const BOUND: WriteBound = WriteBound { bytes: 2 << 30, entries: 500_000, depth: 128, keep_free: 1 << 30 };
 /// What git says is shown to people.
 const MOST_SAID: usize = 300;
 
@@ -59,7 +61,12 @@ pub(super) fn fetch_git(places: &Places, source: &GitSource) -> Result<(Scratch,
     let contained = Contained {
         work: Work::Build,
         argv,
-        attached: Attached { directories, variables: variables(protocol), ..Attached::default() },
+        attached: Attached {
+            directories,
+            variables: variables(protocol),
+            bound: Some(BOUND),
+            ..Attached::default()
+        },
         registries: Vec::new(),
         hosts,
         stream: Stream::Capture,

@@ -5,7 +5,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-use ringfence_sandbox::{AttachAs, Attached, Attachment, Stream};
+use ringfence_sandbox::{AttachAs, Attached, Attachment, End, Stream, WriteBound};
+use ringfence_skills::remove_tree;
 use rustix::fs::{FlockOperation, flock};
 
 use super::kept::{LayerRecord, Layers, Package, RECORD, ROOT, remove};
@@ -15,14 +16,13 @@ use crate::places::Places;
 use crate::registry::Registry;
 use crate::skills::contained::{Contained, Work, run_contained};
 use crate::skills::programs::Programs;
-use crate::skills::scratch::remove_tree;
 
 const PYTHON: &str = include_str!("python.sh");
 const NODE: &str = include_str!("node.sh");
 /// Where the installer finds what it is given.
 const INPUT: &str = "/run/ringfence/build";
-/// What of a layer is counted and listed: far more than people install.
-const MOST_ENTRIES: usize = 1_000_000;
+/// Far more than people install, and less than what a disk can't spare.
+const BOUND: WriteBound = WriteBound { bytes: 16 << 30, entries: 1_000_000, depth: 64, keep_free: 1 << 30 };
 
 /// Make the layer, unless somebody else has made it meanwhile; `again` makes it anew. What the installer says goes to this
 /// process's stdout and stderr; `say` is told what is waited for.
@@ -34,7 +34,7 @@ pub fn build_layer(
 ) -> Result<(), ServiceError> {
     let layers = Layers::of(places);
     layers.ensure(places)?;
-    layers.sweep();
+    layers.sweep().iter().for_each(|problem| say(&problem.to_string()));
     let lock = layers.lock_file(&plan.key)?;
     let locked = |error: rustix::io::Errno| ServiceError::state("lock", &layers.path, &error.into());
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -74,6 +74,7 @@ fn install(places: &Places, plan: &LayerPlan, staging: &Path) -> Result<(), Serv
     let mut attached = Attached {
         directories: programs.attachments(interpreter),
         path: interpreter.parent().map(Path::to_path_buf).into_iter().collect(),
+        bound: Some(BOUND),
         ..Attached::default()
     };
     let mut attach = |source: &Path, target: &Path, attach_as| {
@@ -119,6 +120,11 @@ fn install(places: &Places, plan: &LayerPlan, staging: &Path) -> Result<(), Serv
         stream: Stream::Inherit,
     };
     let outcome = run_contained(places, contained)?;
+    // Also what was written since it was last looked at.
+    BOUND.check(&staging.join(ROOT)).map_err(|beyond| too_much(plan, &beyond.to_string()))?;
+    if outcome.end == End::OverBound {
+        return Err(too_much(plan, "so much that the disk would soon be full"));
+    }
     if outcome.exit_code() == 0 {
         return Ok(());
     }
@@ -133,6 +139,14 @@ fn install(places: &Places, plan: &LayerPlan, staging: &Path) -> Result<(), Serv
         format!("the packages could not be installed: {}{why}", plan.requirements.join(", ")),
         "read what the installer said above; --no-deps runs without them",
     ))
+}
+
+fn too_much(plan: &LayerPlan, what: &str) -> ServiceError {
+    ServiceError::new(
+        ErrorCode::BuildFailed,
+        format!("the packages write {what}, and were stopped: {}", plan.requirements.join(", ")),
+        "look at what these packages are; --no-deps runs without them",
+    )
 }
 
 /// Describe what was installed and put it in its place. `None` if a run uses the one that is to be replaced.
@@ -219,23 +233,20 @@ fn names(directory: &Path) -> Vec<String> {
     if !directory.symlink_metadata().is_ok_and(|facts| facts.is_dir()) {
         return Vec::new();
     }
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten().take(MOST_ENTRIES);
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     directories.filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
+/// Of a tree that is within the bound.
 fn size(root: &Path) -> u64 {
-    let (mut bytes, mut seen) = (0u64, 0);
+    let mut bytes = 0u64;
     let mut waiting = vec![root.to_path_buf()];
     while let Some(directory) = waiting.pop() {
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-            seen += 1;
-            if seen > MOST_ENTRIES {
-                return bytes;
-            }
             match entry.metadata() {
                 Ok(facts) if facts.is_dir() => waiting.push(entry.path()),
-                Ok(facts) => bytes += facts.len(),
+                Ok(facts) => bytes = bytes.saturating_add(facts.len()),
                 Err(_) => {}
             }
         }

@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use ringfence_skills::remove_tree;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,7 @@ use crate::error::{ErrorCode, ServiceError};
 use crate::files::read_if_there;
 use crate::places::Places;
 use crate::skills::pythons::InterpreterFacts;
-use crate::skills::scratch::{make, remove_tree};
+use crate::skills::scratch::make;
 
 pub(super) const RECORD: &str = "layer.json";
 pub(super) const ROOT: &str = "root";
@@ -76,8 +77,9 @@ impl Layers {
         opened.map_err(|error| ServiceError::state("lock", &path, &error))
     }
 
-    /// Remove what builders that were killed have left: nobody holds its lock.
-    pub(super) fn sweep(&self) {
+    /// Remove what builders that were killed have left: nobody holds its lock. Says what can't be removed.
+    pub(super) fn sweep(&self) -> Vec<ServiceError> {
+        let mut problems = Vec::new();
         for entry in fs::read_dir(self.path.join("staging")).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let Some(key) = name.to_str() else { continue };
@@ -85,9 +87,13 @@ impl Layers {
             if let Ok(lock) = self.lock_file(key)
                 && flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
             {
-                let _ = remove_tree(&entry.path());
+                let path = entry.path();
+                problems.extend(
+                    remove_tree(&path).err().map(|error| ServiceError::state("remove", &path, &error)),
+                );
             }
         }
+        problems
     }
 
     fn keys(&self) -> Vec<String> {
@@ -135,7 +141,7 @@ pub fn remove_layers(places: &Places, id: Option<&str>) -> Result<Vec<String>, S
         }
     }
     layers.ensure(places)?;
-    layers.sweep();
+    let left = layers.sweep();
     let mut removed = Vec::new();
     for key in keys {
         let lock = layers.lock_file(&key)?;
@@ -148,7 +154,7 @@ pub fn remove_layers(places: &Places, id: Option<&str>) -> Result<Vec<String>, S
             Err(error) => return Err(ServiceError::state("remove", &layers.path.join(&key), &error)),
         }
     }
-    Ok(removed)
+    left.into_iter().next().map_or(Ok(removed), Err)
 }
 
 /// Under its lock: false if a run uses it.
@@ -240,7 +246,7 @@ mod tests {
         fs::create_dir_all(layers.staging(&other)).unwrap();
         let building = layers.lock_file(&other).unwrap();
         flock(&building, FlockOperation::LockExclusive).unwrap();
-        layers.sweep();
+        assert!(layers.sweep().is_empty());
         assert!(!layers.staging(KEY).exists() && layers.staging(&other).exists());
     }
 

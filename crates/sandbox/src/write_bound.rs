@@ -1,0 +1,159 @@
+//! How much a command may leave in directories of the host that it writes through a bind: no size of a private layer
+//! holds there. The owner measures while the command runs, and ends it; the caller measures again when it has ended.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat, statvfs};
+use rustix::io::Errno;
+
+use crate::attachment::{AttachAs, Attached};
+
+/// Between two looks at the free space: what a fast disk takes meanwhile is far less than what is kept free.
+const GLANCE: Duration = Duration::from_millis(50);
+/// Between two counts, and as a multiple of what a count costs.
+const COUNT: Duration = Duration::from_millis(500);
+const COUNT_COST: u32 = 10;
+
+/// For all writable attachments together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteBound {
+    pub bytes: u64,
+    pub entries: u64,
+    pub depth: u32,
+    /// What stays free on their filesystem, also of files that have no name any more; half of what was free at the start if
+    /// that is less.
+    pub keep_free: u64,
+}
+
+/// Which of its parts a tree is beyond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BeyondBound {
+    #[error("more than {} MiB", .0 >> 20)]
+    Bytes(u64),
+    #[error("more than {0} files and directories")]
+    Entries(u64),
+    #[error("directories more than {0} deep")]
+    Depth(u32),
+    #[error("a directory that can't be looked into")]
+    Closed,
+}
+
+impl WriteBound {
+    /// Is what lies there within the bound? No link is followed.
+    pub fn check(&self, directory: &Path) -> Result<(), BeyondBound> {
+        let mut left = *self;
+        left.count(CWD, directory, self, 0)
+    }
+
+    fn count(
+        &mut self,
+        at: BorrowedFd<'_>,
+        name: impl rustix::path::Arg,
+        whole: &Self,
+        depth: u32,
+    ) -> Result<(), BeyondBound> {
+        if depth > whole.depth {
+            return Err(BeyondBound::Depth(whole.depth));
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = match openat(at, name, flags, Mode::empty()) {
+            Ok(directory) => directory,
+            Err(Errno::ACCESS | Errno::PERM | Errno::MFILE) => return Err(BeyondBound::Closed),
+            // Gone, or something else by now.
+            Err(_) => return Ok(()),
+        };
+        let Ok(entries) = Dir::read_from(&directory) else { return Ok(()) };
+        for entry in entries.flatten().filter(|entry| !matches!(entry.file_name().to_bytes(), b"." | b"..")) {
+            self.entries = self.entries.checked_sub(1).ok_or(BeyondBound::Entries(whole.entries))?;
+            let Ok(facts) = statat(&directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) else {
+                continue;
+            };
+            let bytes = (facts.st_blocks as u64).saturating_mul(512);
+            self.bytes = self.bytes.checked_sub(bytes).ok_or(BeyondBound::Bytes(whole.bytes))?;
+            if FileType::from_raw_mode(facts.st_mode) == FileType::Directory {
+                self.count(directory.as_fd(), entry.file_name(), whole, depth + 1)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The bound of one run, looked at again and again.
+pub(crate) struct BoundWatch {
+    bound: WriteBound,
+    directories: Vec<PathBuf>,
+    keep_free: u64,
+    glance: Instant,
+    count: Instant,
+}
+
+impl BoundWatch {
+    pub(crate) fn new(attached: &Attached) -> Option<Self> {
+        let bound = attached.bound?;
+        let writable = attached.directories.iter().filter(|one| one.attach_as == AttachAs::Write);
+        let directories: Vec<PathBuf> = writable.map(|one| one.source.clone()).collect();
+        let free = directories.iter().filter_map(|path| free(path).ok()).min()?;
+        let now = Instant::now();
+        Some(Self {
+            bound,
+            directories,
+            keep_free: bound.keep_free.min(free / 2),
+            glance: now + GLANCE,
+            count: now + COUNT,
+        })
+    }
+
+    /// When to look next.
+    pub(crate) fn due(&self) -> Instant {
+        self.glance.min(self.count)
+    }
+
+    /// Looks if it is time to.
+    pub(crate) fn is_beyond(&mut self, now: Instant) -> bool {
+        if now >= self.glance {
+            self.glance = now + GLANCE;
+            if self.directories.iter().any(|path| free(path).is_ok_and(|free| free < self.keep_free)) {
+                return true;
+            }
+        }
+        if now < self.count {
+            return false;
+        }
+        let beyond = self.directories.iter().any(|directory| self.bound.check(directory).is_err());
+        self.count = Instant::now() + COUNT.max(now.elapsed() * COUNT_COST);
+        beyond
+    }
+}
+
+fn free(path: &Path) -> io::Result<u64> {
+    let facts = statvfs(path)?;
+    Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const BOUND: WriteBound = WriteBound { bytes: 1 << 20, entries: 20, depth: 4, keep_free: 0 };
+
+    #[test]
+    fn each_part_of_a_bound_is_one() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        std::os::unix::fs::symlink("/usr", at("link")).unwrap();
+        fs::create_dir_all(at("a/b/c/d")).unwrap();
+        assert_eq!(BOUND.check(root.path()), Ok(()));
+        fs::create_dir(at("a/b/c/d/e")).unwrap();
+        assert_eq!(BOUND.check(root.path()), Err(BeyondBound::Depth(4)));
+        fs::remove_dir(at("a/b/c/d/e")).unwrap();
+        fs::write(at("large"), vec![1; 2 << 20]).unwrap();
+        assert_eq!(BOUND.check(root.path()), Err(BeyondBound::Bytes(1 << 20)));
+        fs::remove_file(at("large")).unwrap();
+        (0..20).for_each(|number| fs::write(at(&number.to_string()), "").unwrap());
+        assert_eq!(BOUND.check(root.path()), Err(BeyondBound::Entries(20)));
+    }
+}
