@@ -48,6 +48,6 @@ pub use reasons::{Blocked, Remedy, TomlRule, remedy, rule_layer};
 pub use schema::json_schema;
 pub use secrets::{Secret, secrets};
 pub use show::Row;
-pub use toolchains::{ToolchainDir, toolchains_for_path};
+pub use toolchains::{ToolchainDir, toolchains_for_path, usual_toolchains};
 pub use units::{ByteSize, Span, UnitError};
 pub use validate::LayerError;

@@ -126,6 +126,11 @@ pub fn toolchains_for_path(
     found.dirs
 }
 
+/// Where the toolchains that are known here are in a home: places that programs are installed to, whatever PATH says.
+pub fn usual_toolchains(home: &Path) -> Vec<PathBuf> {
+    TOOLCHAINS.iter().flat_map(|Toolchain(dirs)| dirs.iter()).map(|dir| home.join(dir.home)).collect()
+}
+
 /// An absolute path without `.` and `..`, or nothing: a PATH entry that needs the filesystem to be understood is
 /// not followed.
 fn plain(text: &str) -> Option<PathBuf> {
@@ -228,6 +233,16 @@ mod tests {
                 "/home/u/.cargo -/home/u/.cargo/credentials -/home/u/.cargo/credentials.toml",
                 "/home/u/.rustup"
             ]
+        );
+    }
+
+    #[test]
+    fn usual_places_are_those_of_known_toolchains_only() {
+        let usual = usual_toolchains(Path::new("/home/u"));
+        let has = |path: &str| usual.iter().any(|place| Path::new(path).starts_with(place));
+        assert!(has("/home/u/.pyenv/versions/3/bin/python3") && has("/home/u/.local/bin/uv"));
+        assert!(
+            !has("/home/u/project/.venv/bin/python3") && !has("/home/u/bin") && !has("/home/u/.local/share")
         );
     }
 

@@ -9,6 +9,7 @@ mod denial_log;
 mod doctor;
 mod error;
 mod files;
+mod installed;
 mod learn;
 mod not_started;
 mod places;

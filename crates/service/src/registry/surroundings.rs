@@ -14,14 +14,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use ringfence_policy::{HostFiles, Policy, Workspace, toolchains_for_path};
-use rustix::fs::{Access, access};
 
+use crate::installed::Installed;
 use crate::places::Places;
 
 /// Shown in every sandbox.
 const SYSTEM: [&str; 3] = ["/etc", "/usr", "/opt"];
-/// Where a system has its programs, beside what is shown.
-const PROGRAMS: [&str; 5] = ["/bin", "/sbin", "/lib", "/nix", "/gnu"];
 /// What makes an interpreter load code before its first line.
 const LOADS_CODE: [&str; 5] = ["NODE_OPTIONS", "NODE_PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT"];
 
@@ -32,10 +30,7 @@ pub(super) struct Surroundings {
     /// Where the run starts.
     pub(super) current: PathBuf,
     variables: BTreeMap<OsString, OsString>,
-    /// Directories that a sandbox may have written, canonical too.
-    hostile: Vec<PathBuf>,
-    /// Where programs are installed, canonical too.
-    installed: Vec<PathBuf>,
+    installed: Installed,
     shown: Vec<PathBuf>,
     shows_home: bool,
 }
@@ -53,21 +48,7 @@ impl Surroundings {
             Workspace::Current => hostile.push(places.current.clone()),
             Workspace::Private => {}
         }
-        // Another run may have had it as its workspace.
-        if places.current.parent().is_some() {
-            hostile.push(places.current.clone());
-        }
-        let real: Vec<PathBuf> = hostile.iter().filter_map(|path| path.canonicalize().ok()).collect();
-        hostile.extend(real);
         let text = |name: &str| variables.get(OsStr::new(name)).and_then(|value| value.to_str());
-        // By their usual places alone: a variable that says another may come from the project.
-        let mut installed: Vec<PathBuf> = SYSTEM.iter().chain(&PROGRAMS).map(PathBuf::from).collect();
-        for home in [Some(places.home.clone()), account_home()].into_iter().flatten() {
-            let usual = toolchains_for_path(text("PATH").unwrap_or_default(), &home, &BTreeMap::new());
-            installed.extend(usual.into_iter().map(|dir| dir.path));
-        }
-        let real: Vec<PathBuf> = installed.iter().filter_map(|path| path.canonicalize().ok()).collect();
-        installed.extend(real);
         let mut shown: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
         shown.extend(filesystem.read.iter().cloned());
         if filesystem.toolchains {
@@ -82,8 +63,7 @@ impl Surroundings {
             home: places.home.clone(),
             scratch: places.state.path().to_path_buf(),
             current: places.current.clone(),
-            hostile,
-            installed,
+            installed: Installed::new(places, hostile),
             shown,
             shows_home: filesystem.host == HostFiles::All,
             variables,
@@ -92,15 +72,7 @@ impl Surroundings {
 
     /// Could a sandbox have written what is there?
     pub(super) fn is_hostile(&self, path: &Path) -> bool {
-        let under = |path: &Path| self.hostile.iter().any(|directory| path.starts_with(directory));
-        under(path) || path.canonicalize().is_ok_and(|real| under(&real))
-    }
-
-    /// Is it where programs are installed, behind links too?
-    fn is_installed(&self, path: &Path) -> bool {
-        let under = |path: &Path| self.installed.iter().any(|directory| path.starts_with(directory));
-        let is_fine = |path: &Path| under(path) || is_others(path);
-        !self.is_hostile(path) && is_fine(path) && path.canonicalize().is_ok_and(|real| is_fine(&real))
+        self.installed.is_hostile(path)
     }
 
     /// Is it there to read inside, without this flag?
@@ -123,15 +95,21 @@ impl Surroundings {
             .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
 
+    /// The names of those that are not.
+    pub(super) fn withheld(&self) -> impl Iterator<Item = &OsStr> {
+        let held = self.variables.iter().filter(|(name, value)| !self.is_handed_on(name, value));
+        held.map(|(name, _)| name.as_os_str())
+    }
+
     fn is_handed_on(&self, name: &OsStr, value: &OsStr) -> bool {
         let loads = LOADS_CODE.iter().any(|bad| name == *bad) || name.as_bytes().starts_with(b"PYTHON");
-        !loads && !self.hostile.iter().any(|directory| contains(value, directory))
+        !loads && !self.installed.hostile().iter().any(|directory| contains(value, directory))
     }
 
     /// The caller's PATH: what of it is where programs are installed.
     pub(super) fn path(&self) -> OsString {
         let path = self.variables.get(OsStr::new("PATH")).cloned().unwrap_or_else(|| "/usr/bin:/bin".into());
-        let fine = env::split_paths(&path).filter(|entry| entry.is_absolute() && self.is_installed(entry));
+        let fine = env::split_paths(&path).filter(|entry| entry.is_absolute() && self.installed.has(entry));
         env::join_paths(fine).unwrap_or_default()
     }
 
@@ -146,26 +124,9 @@ impl Surroundings {
         env::split_paths(&path).map(|directory| directory.join(name)).find(|program| {
             let facts = program.metadata();
             facts.is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
-                && self.is_installed(program)
+                && self.installed.has(program)
         })
     }
-}
-
-/// Can neither this user nor a sandbox, which has no more rights, change what is there or put something in its place?
-fn is_others(path: &Path) -> bool {
-    let may_write = |path: &Path| access(path, Access::WRITE_OK).is_ok();
-    !rustix::process::geteuid().is_root() && !path.ancestors().any(may_write)
-}
-
-/// The home that the system knows, which HOME need not be.
-fn account_home() -> Option<PathBuf> {
-    let uid = rustix::process::getuid().as_raw().to_string();
-    let passwd = crate::files::read_if_there(Path::new("/etc/passwd")).ok()??;
-    let entry = passwd
-        .lines()
-        .map(|line| line.split(':').collect::<Vec<_>>())
-        .find(|entry| entry.get(2).is_some_and(|found| *found == uid))?;
-    entry.get(5).map(PathBuf::from).filter(|home| home.is_absolute() && home.parent().is_some())
 }
 
 /// Is the directory, or something in it, named in a value? As a path: `/app` is not in `https://host/app`, nor `/ap`.
@@ -218,11 +179,12 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
         let at = |name: &str| root.join(name);
-        // The last but one: of a project whose root is not where the command is run.
+        // Also of projects whose roots are not where the command is run.
         for place in [
             "ws/.venv/bin/tool",
             "other/bin/tool",
             "project/.venv/bin/tool",
+            "home/project/.venv/bin/tool",
             "home/.pyenv/versions/3/bin/tool",
         ] {
             program(&at(place));
@@ -231,12 +193,13 @@ mod tests {
         std::os::unix::fs::symlink(at("ws/.venv/bin/tool"), at("home/.local/bin/tool")).unwrap();
         std::os::unix::fs::symlink(at("ws/.venv/bin"), at("venv")).unwrap();
         let path = format!(
-            "./bin::{}:{}:{}:{}:{}:{}",
+            "./bin::{}:{}:{}:{}:{}:{}:{}",
             at("ws/.venv/bin").display(),
             at("venv").display(),
             at("home/.local/bin").display(),
             at("other/bin").display(),
             at("project/.venv/bin").display(),
+            at("home/project/.venv/bin").display(),
             at("home/.pyenv/versions/3/bin").display()
         );
         let toml = format!("[filesystem]\nwrite = ['{}']", at("other").display());

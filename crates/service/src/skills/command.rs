@@ -1,12 +1,13 @@
 //! The command for a script: which program, which arguments, and what has to be shown for it to run.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use ringfence_sandbox::{Alias, AttachAs, Attached, Attachment};
 use ringfence_skills::{Needs, NodeNeeds, PythonNeeds, Tree};
 
-use super::interpreter::{Interpreter, Kind};
+use super::interpreter::{Interpreter, Kind, is_known};
 use super::layers::{LayerInUse, LayerKind, LayerPlan, find_layer, plan_node, plan_python};
 use super::programs::Programs;
 use super::pythons::{InterpreterFacts, Language, any_python, interpreter_facts, pick_python};
@@ -31,6 +32,8 @@ pub type MakeLayer<'a> = dyn FnMut(&LayerPlan, bool) -> Result<(), ServiceError>
 pub(crate) struct Fitting<'a, 'b> {
     pub(crate) places: &'a Places,
     pub(crate) programs: &'a Programs,
+    /// The user's words for extensions.
+    pub(crate) own: &'a BTreeMap<String, Vec<String>>,
     pub(crate) tree: &'a Tree,
     pub(crate) needs: &'a Needs,
     pub(crate) dependencies: Dependencies,
@@ -43,6 +46,8 @@ pub(crate) struct Fitted {
     /// The words before the script.
     pub(crate) words: Vec<OsString>,
     pub(crate) attached: Attached,
+    /// Single files that are shown.
+    pub(crate) read: Vec<PathBuf>,
     pub(crate) layers: Vec<LayerInUse>,
     pub(crate) plans: Vec<LayerPlan>,
     pub(crate) notes: Vec<String>,
@@ -63,16 +68,7 @@ pub(crate) fn fit(mut fitting: Fitting<'_, '_>, interpreter: &Interpreter) -> Re
             args.extend(flag.map(OsString::from));
             Some(program)
         }
-        Kind::Named(names) => {
-            let found = names.iter().find_map(|name| fitting.programs.find(name));
-            // What a layer brings is in its own PATH.
-            let in_layer = names.iter().find(|name| fitted.brings(name)).map(PathBuf::from);
-            let found = in_layer.or(found).ok_or_else(|| {
-                missing(&names.join(" or "), ", or name another with [skills.interpreters] in your config")
-            })?;
-            fitted.show(fitting.programs, &found);
-            Some(found)
-        }
+        Kind::Named(names) => Some(fitting.named(&mut fitted, names)?),
         Kind::Itself => None,
     };
     fitted.words.extend(program.map(PathBuf::into_os_string));
@@ -141,6 +137,27 @@ impl Fitting<'_, '_> {
             }
         }
         Ok(Some(path))
+    }
+
+    /// A program by its name. Its installation is shown only for an interpreter that people install as one: a skill's first
+    /// line can name any program, and must not choose which directory of a home is shown.
+    fn named(&self, fitted: &mut Fitted, names: &[String]) -> Result<PathBuf, ServiceError> {
+        // What a layer brings is in its own PATH.
+        if let Some(name) = names.iter().find(|name| fitted.brings(name)) {
+            return Ok(PathBuf::from(name));
+        }
+        let Some(found) = names.iter().find_map(|name| self.programs.find(name)) else {
+            let elsewhere = names.iter().find_map(|name| self.programs.passed_over(name));
+            return Err(elsewhere
+                .map_or_else(|| missing(&names.join(" or "), IN_CONFIG), |path| not_installed(&path)));
+        };
+        if names.iter().any(|name| is_known(name, self.own)) {
+            fitted.show(self.programs, &found);
+        } else if !self.programs.attachments(&found).is_empty() {
+            fitted.notes.push(format!("{} is shown, and nothing that lies beside it", found.display()));
+            fitted.read.push(found.clone());
+        }
+        Ok(found)
     }
 
     /// Attach the layer of a plan, made first if it is missing. False where it is only to be talked about.
@@ -214,6 +231,8 @@ impl Fitted {
         }
         for attachment in attachments {
             if !self.attached.directories.contains(&attachment) {
+                let (place, program) = (attachment.source.display(), program.display());
+                self.notes.push(format!("{place} is shown read-only: {program} runs the script"));
                 self.attached.directories.push(attachment);
             }
         }
@@ -244,6 +263,21 @@ fn undeclared(needs: &PythonNeeds) -> Option<String> {
 fn undeclared_node(needs: &NodeNeeds) -> Option<String> {
     let names: Vec<&str> = needs.undeclared.iter().map(|one| one.name.as_str()).collect();
     (!names.is_empty()).then(|| format!("imported and not declared, so not installed: {}", names.join(", ")))
+}
+
+const IN_CONFIG: &str = ", or name another with [skills.interpreters] in your config";
+
+fn not_installed(program: &Path) -> ServiceError {
+    let path = program.display();
+    ServiceError::new(
+        ErrorCode::Missing,
+        format!(
+            "{path} is not where programs are installed: a sandbox may have written it, so it does not run the script"
+        ),
+        format!(
+            "install it, or name it in your config, with the extension of the script: [skills.interpreters] \".x\" = [\"{path}\"]"
+        ),
+    )
 }
 
 fn missing(name: &str, more: &str) -> ServiceError {

@@ -106,7 +106,7 @@ pub fn dependency_report(
     let script = script.map(|name| find_script(&skill.tree, &skill.name, Some(name), &own)).transpose()?;
     let script = script.map(|script| script.path);
     let needs = needs(&skill.tree, &skill.manifest, script.as_deref());
-    let programs = Programs::on_path(places, std::slice::from_ref(&places.current));
+    let programs = Programs::on_path(places, Vec::new(), &own);
     let mut layers = Vec::new();
     if let Some(python) = needs.python.as_ref().filter(|python| python.needs_layer()) {
         let requirements = python.requirements.iter().map(|one| one.text.clone()).collect();

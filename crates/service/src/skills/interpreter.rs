@@ -68,6 +68,20 @@ const TABLE: &[(&str, &[&str])] = &[
     (".jq", &["jq", "-f"]),
 ];
 
+/// Programs that run scripts and that no extension stands for.
+const ALSO_KNOWN: &[&str] = &[
+    "bun", "dash", "deno", "expect", "gawk", "gnuplot", "guile", "ksh", "make", "mawk", "octave", "racket",
+    "raku", "sed",
+];
+
+/// Is it a program that people install to run scripts with, or one that the user's config names? A first line can name any
+/// program of this machine.
+pub(crate) fn is_known(program: &str, own: &BTreeMap<String, Vec<String>>) -> bool {
+    let in_table = TABLE.iter().any(|(_, words)| words[0].split('|').any(|name| name == program));
+    let in_own = own.values().filter_map(|words| words.first()).any(|word| base_name(word) == program);
+    in_table || in_own || ALSO_KNOWN.contains(&program)
+}
+
 /// Does its name say that it is a script?
 pub(crate) fn has_known_extension(path: &str, own: &BTreeMap<String, Vec<String>>) -> bool {
     extension(path)
@@ -101,7 +115,7 @@ pub(crate) fn interpreter(
         }
     };
     let (program, args) = words.split_first().ok_or_else(unknown)?;
-    Ok(Interpreter { kind: kind(program), args: args.to_vec(), variables: Vec::new() })
+    Ok(Interpreter { kind: kind(base_name(program)), args: args.to_vec(), variables: Vec::new() })
 }
 
 fn plain(kind: Kind) -> Interpreter {
@@ -242,6 +256,14 @@ mod tests {
         let own = BTreeMap::from([(".jl".to_owned(), vec!["julia".to_owned(), "-q".to_owned()])]);
         let found = interpreter("x.JL", b"", false, &own).unwrap();
         assert_eq!((found.kind, found.args), (named("julia"), vec!["-q".to_owned()]));
+    }
+
+    #[test]
+    fn known_are_interpreters_and_what_the_user_names() {
+        let own = BTreeMap::from([(".x".to_owned(), vec!["/data/bin/xlang".to_owned()])]);
+        assert!(["bash", "luajit", "ruby", "xlang", "deno"].iter().all(|name| is_known(name, &own)));
+        assert!(["mytool", "aws", "kubectl", "", "bash|sh"].iter().all(|name| !is_known(name, &own)));
+        assert_eq!(interpreter("a.x", b"", false, &own).unwrap().kind, named("xlang"));
     }
 
     #[test]

@@ -114,6 +114,9 @@ pub(crate) fn interpreter_facts(
 }
 
 fn pythons(places: &Places, programs: &Programs) -> Vec<PathBuf> {
+    let is_python =
+        |path: &&PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("python"));
+    let chosen: Vec<PathBuf> = programs.chosen.iter().filter(is_python).cloned().collect();
     let mut found = Vec::new();
     let pyenv = std::env::var_os("PYENV_ROOT").map_or_else(|| places.home.join(".pyenv"), PathBuf::from);
     for directory in &programs.directories {
@@ -137,9 +140,10 @@ fn pythons(places: &Places, programs: &Programs) -> Vec<PathBuf> {
         versions.sort_by_key(|path| std::cmp::Reverse(numbers(path)));
         found.extend(versions.into_iter().map(|version| version.join("bin/python3")));
     }
+    found.splice(0..0, chosen);
     let mut seen = Vec::new();
     found.retain(|path| {
-        is_program(path) && !seen.contains(path) && {
+        is_program(path) && programs.may_be_used(path) && !seen.contains(path) && {
             seen.push(path.clone());
             true
         }

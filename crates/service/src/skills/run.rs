@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use ringfence_policy::Workspace;
+use ringfence_policy::{Layer, Origin, Workspace};
 use ringfence_sandbox::{Alias, AttachAs, Attached, Attachment, FileId};
 use ringfence_skills::{Digest, Needs, Tree, needs};
 use serde::Serialize;
@@ -122,10 +122,12 @@ pub fn set_up_skill(
         }
     };
     let needs = needs(&skill.tree, &skill.manifest, Some(&script));
-    let programs = Programs::on_path(places, &hostile(places, &run));
+    let own = &settings.interpreters;
+    let programs = Programs::on_path(places, hostile(places, &run), own);
     let fitting =
-        Fitting { places, programs: &programs, tree: &skill.tree, needs: &needs, dependencies, make };
+        Fitting { places, programs: &programs, own, tree: &skill.tree, needs: &needs, dependencies, make };
     let mut fitted = fit(fitting, &runs)?;
+    run.policy.flags.extend(shown(&mut fitted));
     notes.extend(skill.warnings.iter().map(|problem| format!("SKILL.md: {}", problem.message)));
     notes.extend(
         needs.refused.iter().map(|one| format!("{}: `{}` is not taken: {}", one.origin, one.what, one.why)),
@@ -137,7 +139,7 @@ pub fn set_up_skill(
         // The skill is read-only, and its layer too.
         ("PYTHONDONTWRITEBYTECODE".to_owned(), "1".to_owned()),
     ];
-    let shown = match &wanted {
+    let script_shown = match &wanted {
         Wanted::Module(name) => {
             argv.extend(["-m".into(), name.into()]);
             variables.push(("PYTHONPATH".to_owned(), inside.display().to_string()));
@@ -152,7 +154,7 @@ pub fn set_up_skill(
     run.argv = argv;
     let inferred = fitted.plans.iter().flat_map(|plan| plan.inferred.clone()).collect();
     attach(&mut run.attached, &skill, copy, &mut fitted, variables);
-    Ok(SkillSetup { run, notes, skill, script: shown, needs, inferred, layers: fitted.layers })
+    Ok(SkillSetup { run, notes, skill, script: script_shown, needs, inferred, layers: fitted.layers })
 }
 
 impl SkillSetup {
@@ -220,17 +222,22 @@ fn attach(
     }
 }
 
+/// The single files that the command needs, as a layer.
+fn shown(fitted: &mut Fitted) -> Option<(Origin, Layer)> {
+    let mut layer = Layer::default();
+    layer.filesystem.read = std::mem::take(&mut fitted.read);
+    (!layer.filesystem.read.is_empty()).then(|| (Origin::flag("skill run"), layer))
+}
+
 /// Directories that this run, or another one, may write: no program of the host is taken from them.
 fn hostile(places: &Places, run: &RunSpec) -> Vec<std::path::PathBuf> {
-    let mut found = vec![places.current.clone()];
+    let mut found = Vec::new();
     for (_, layer) in &run.policy.flags {
         found.extend(layer.filesystem.write.iter().map(|path| places.absolute(path, &places.current)));
         if let Some(Workspace::Path(path)) = &layer.filesystem.workspace {
             found.push(places.absolute(path, &places.current));
         }
     }
-    let real: Vec<_> = found.iter().filter_map(|path| path.canonicalize().ok()).collect();
-    found.extend(real);
     found
 }
 

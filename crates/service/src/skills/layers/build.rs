@@ -1,6 +1,7 @@
 //! Installing a layer: in a sandbox that reaches the package registry and nothing else, with an empty workspace, none of
 //! the caller's variables and no secret. Whatever packages run while they are installed, they run there.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
@@ -69,7 +70,7 @@ fn prepare(staging: &Path, plan: &LayerPlan) -> io::Result<()> {
 }
 
 fn install(places: &Places, plan: &LayerPlan, staging: &Path) -> Result<(), ServiceError> {
-    let programs = Programs::on_path(places, std::slice::from_ref(&places.current));
+    let programs = Programs::on_path(places, Vec::new(), &BTreeMap::new());
     let interpreter = &plan.interpreter.path;
     let mut attached = Attached {
         directories: programs.attachments(interpreter),
