@@ -31,6 +31,12 @@ pub(super) enum ClientError {
     Url { url: String, why: String },
     #[error("it is configured with no registry that is reached over the network")]
     Nothing,
+    #[error(
+        "{what} may say where packages come from, and a sandbox may have written it: it is neither believed nor left out"
+    )]
+    NotBelieved { what: String },
+    #[error("its setting `{0}` can't be handed in")]
+    Setting(String),
     #[error("cannot make {path}: {error}")]
     Scratch { path: String, error: io::Error },
 }

@@ -7,6 +7,7 @@
 mod apt;
 mod cargo;
 mod client;
+mod configured;
 mod found;
 mod npm;
 mod pip;
@@ -21,6 +22,7 @@ use ringfence_policy::{Layer, Origin, Policy};
 use crate::error::{ErrorCode, ServiceError};
 use crate::places::Places;
 use client::ClientError;
+pub(crate) use configured::{Client, Settings, configured};
 use found::Found;
 use surroundings::Surroundings;
 

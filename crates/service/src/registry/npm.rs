@@ -1,11 +1,12 @@
 //! npm: `npm config list` for its registries, `npm view` for where one of its packages is downloaded from.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::client::{Call, ClientError};
+use super::configured::Configuration;
 use super::found::Found;
 use super::surroundings::Surroundings;
 use crate::files::read_if_there;
@@ -15,11 +16,7 @@ const ALSO: [&str; 2] = ["cafile", "strict-ssl"];
 
 pub(super) fn ask(surroundings: &Surroundings) -> Result<Found<'_>, ClientError> {
     let npm = surroundings.program("npm").ok_or(ClientError::Missing("npm"))?;
-    let said = Call::new(surroundings, &npm).args(["config", "list", "--json"]).answer()?;
-    let config: BTreeMap<String, Value> = serde_json::from_str(&said).map_err(|error| {
-        ClientError::Answer { program: npm.display().to_string(), why: error.to_string() }
-    })?;
-    let config = Config::new(surroundings, config);
+    let config = Config::ask(surroundings, &npm)?;
     let mut found = Found::new(surroundings);
     for (name, url) in config.registries() {
         found.grant(&url)?;
@@ -49,6 +46,19 @@ pub(super) fn ask(surroundings: &Surroundings) -> Result<Found<'_>, ClientError>
     Ok(found)
 }
 
+/// The settings that are in force outside of any project, whoever may see the files that they are in.
+pub(super) fn configuration(surroundings: &Surroundings, npm: &Path) -> Result<Configuration, ClientError> {
+    let config = Config::ask(surroundings, npm)?;
+    let also =
+        ALSO.into_iter().filter_map(|name| Some((name.to_owned(), config.own(name).and(config.text(name))?)));
+    let settings = config.registries().into_iter().chain(also);
+    let files =
+        ["userconfig", "globalconfig"].into_iter().filter_map(|name| config.text(name).map(PathBuf::from));
+    // The one that npm was installed with.
+    let beside = npm.canonicalize().ok().and_then(|real| Some(real.parent()?.parent()?.join("npmrc")));
+    Ok(Configuration { settings: settings.collect(), files: files.chain(beside).collect() })
+}
+
 /// Where npm itself would be downloaded from: every registry that mirrors packages has it.
 fn tarball(surroundings: &Surroundings, npm: &Path) -> Result<String, ClientError> {
     let call = Call::new(surroundings, npm).args(["view", "npm@latest", "dist.tarball", "--json"]);
@@ -71,6 +81,15 @@ struct Config {
 }
 
 impl Config {
+    fn ask(surroundings: &Surroundings, npm: &Path) -> Result<Self, ClientError> {
+        let said = Call::new(surroundings, npm).args(["config", "list", "--json"]).answer()?;
+        let values = serde_json::from_str(&said).map_err(|error| ClientError::Answer {
+            program: npm.display().to_string(),
+            why: error.to_string(),
+        })?;
+        Ok(Self::new(surroundings, values))
+    }
+
     fn new(surroundings: &Surroundings, values: BTreeMap<String, Value>) -> Self {
         let path = |name: &str| values.get(name).and_then(Value::as_str).map(Path::new);
         let file = |path: Option<&Path>| {

@@ -1,7 +1,9 @@
-# Asks pip, in pip's own Python, for the indexes it uses, the settings that say so, and where an index's links lead.
-# Prints one JSON object. Nothing is installed or downloaded but index pages.
+# Asks pip, in pip's own Python, for the indexes it uses, the settings that say so, and, if called with `links`, where an
+# index's links lead. Prints one JSON object. Nothing is installed or downloaded but index pages.
 import json
+import os
 import re
+import sys
 from configparser import RawConfigParser
 from urllib.parse import urljoin
 
@@ -25,6 +27,12 @@ def configured():
                     key = key.replace("_", "-").lower()
                     if section in ("global", "install", "download") and key in KEYS:
                         yield {"file": str(name), "key": key}
+
+
+def files():
+    named = os.environ.get("PIP_CONFIG_FILE")
+    found = [name for names in get_configuration_files().values() for name in names]
+    return [str(name) for name in found] + ([named] if named else [])
 
 
 def page(session, url):
@@ -73,9 +81,16 @@ def main():
         "client-cert": options.client_cert,
         "proxy": options.proxy,
         "configured": list(configured()),
+        "files": files(),
         "links": [],
         "problem": None,
     }
+    if sys.argv[1:] == ["links"]:
+        ask_index(command, options, said)
+    print(json.dumps(said))
+
+
+def ask_index(command, options, said):
     with command.main_context():
         session = command.get_default_session(options)
         finder = command._build_package_finder(options=options, session=session)
@@ -84,7 +99,6 @@ def main():
                 said["links"].append(link)
         except Exception as error:
             said["problem"] = type(error).__name__
-    print(json.dumps(said))
 
 
 main()

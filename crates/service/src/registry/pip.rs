@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::client::{Call, ClientError};
+use super::configured::Configuration;
 use super::found::Found;
 use super::surroundings::Surroundings;
 
@@ -23,6 +24,8 @@ struct Answer {
     client_cert: Option<String>,
     proxy: Option<String>,
     configured: Vec<Setting>,
+    /// Every file that could say something, whether it is there or not.
+    files: Vec<PathBuf>,
     links: Vec<String>,
     /// Why the links are not all.
     problem: Option<String>,
@@ -36,16 +39,33 @@ struct Setting {
 }
 
 pub(super) fn ask(surroundings: &Surroundings) -> Result<Found<'_>, ClientError> {
+    read(surroundings, &answer(surroundings, &python(surroundings)?, "links")?)
+}
+
+/// The Python whose pip is asked.
+pub(super) fn python(surroundings: &Surroundings) -> Result<PathBuf, ClientError> {
     let python = ["python3", "python"].into_iter().find_map(|name| surroundings.program(name));
-    let python = python.ok_or(ClientError::Missing("python3"))?;
+    python.ok_or(ClientError::Missing("python3"))
+}
+
+/// The settings that are in force, whoever may see the files that they are in. No index is asked.
+pub(super) fn configuration(
+    surroundings: &Surroundings,
+    python: &Path,
+) -> Result<Configuration, ClientError> {
+    let answer = answer(surroundings, python, "settings")?;
+    let settings = settings(&answer).into_iter().map(|(key, value)| (key.to_owned(), value));
+    Ok(Configuration { settings: settings.collect(), files: answer.files })
+}
+
+fn answer(surroundings: &Surroundings, python: &Path, what: &str) -> Result<Answer, ClientError> {
     // -I: neither the current directory nor the user's own modules come before pip's.
-    let said = Call::new(surroundings, &python).args(["-I", "-c", SCRIPT]).answer()?;
+    let said = Call::new(surroundings, python).args(["-I", "-c", SCRIPT, what]).answer()?;
     let line = said.lines().rev().find(|line| line.starts_with('{')).unwrap_or_default();
-    let answer: Answer = serde_json::from_str(line).map_err(|error| ClientError::Answer {
+    serde_json::from_str(line).map_err(|error| ClientError::Answer {
         program: python.display().to_string(),
         why: error.to_string(),
-    })?;
-    read(surroundings, &answer)
+    })
 }
 
 fn read<'a>(surroundings: &'a Surroundings, answer: &Answer) -> Result<Found<'a>, ClientError> {

@@ -111,7 +111,7 @@ impl Stage {
 fn pip_says(keys: &str) -> String {
     let mut answer = serde_json::json!({
         "index-url": "https://index.example/simple", "extra-index-url": [], "find-links": [], "trusted-host": [],
-        "no-index": false, "cert": null, "client-cert": null, "proxy": "", "configured": [], "links": [], "problem": null,
+        "no-index": false, "cert": null, "client-cert": null, "proxy": "", "configured": [], "files": [], "links": [], "problem": null,
     });
     let keys: serde_json::Value = serde_json::from_str(keys).unwrap();
     for (key, value) in keys.as_object().unwrap() {

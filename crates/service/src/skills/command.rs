@@ -8,7 +8,7 @@ use ringfence_sandbox::{Alias, AttachAs, Attached, Attachment};
 use ringfence_skills::{Needs, NodeNeeds, PythonNeeds, Tree};
 
 use super::interpreter::{Interpreter, Kind, is_known};
-use super::layers::{LayerInUse, LayerKind, LayerPlan, find_layer, plan_node, plan_python};
+use super::layers::{LayerInUse, LayerKind, LayerPlan, Sources, find_layer, plan_node, plan_python};
 use super::programs::Programs;
 use super::pythons::{InterpreterFacts, Language, any_python, interpreter_facts, pick_python};
 use crate::error::{ErrorCode, ServiceError};
@@ -93,7 +93,8 @@ impl Fitting<'_, '_> {
             let facts = pick_python(self.places, self.programs, range, exact)?;
             let interpreter = facts.path.clone();
             fitted.show(self.programs, &interpreter);
-            if self.layer(fitted, plan_python(needs, facts))? {
+            let sources = Sources::of(self.places, self.programs, LayerKind::Python)?;
+            if self.layer(fitted, plan_python(needs, facts, sources))? {
                 let inside = LayerKind::Python.inside();
                 fitted.attached.path.push(inside.join("bin"));
                 fitted.attached.variables.push(("VIRTUAL_ENV".into(), inside.display().to_string()));
@@ -129,7 +130,8 @@ impl Fitting<'_, '_> {
         if let Some(needs) = layered {
             fitted.notes.extend(undeclared_node(needs));
             let facts = interpreter_facts(self.places, self.programs, &path, Language::Node)?;
-            let plan = plan_node(self.tree, needs, facts)?;
+            let sources = Sources::of(self.places, self.programs, LayerKind::Node)?;
+            let plan = plan_node(self.tree, needs, facts, sources)?;
             if self.layer(fitted, plan)? {
                 let modules = LayerKind::Node.inside().join("node_modules");
                 fitted.attached.path.push(modules.join(".bin"));

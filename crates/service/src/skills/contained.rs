@@ -62,6 +62,8 @@ fn policy(places: &Places, contained: &Contained) -> Result<Merged, ServiceError
     if !contained.registries.is_empty() {
         let bare = merge(base, &layers).map_err(bad)?.policy;
         layers = registry::ask(places, &bare, &contained.registries)?.layers;
+        // For their hosts and files. Their settings are the caller's to hand in, whole: a project's are not in here.
+        layers.iter_mut().for_each(|(_, layer)| layer.environment.set.clear());
     }
     if !contained.hosts.is_empty() {
         let mut layer = Layer::default();

@@ -1,9 +1,10 @@
-//! What a skill needs, as a report: nothing is installed and nothing is run but interpreters that are asked their version.
+//! What a skill needs, as a report: nothing is installed and nothing is run but interpreters that are asked their version
+//! and package clients that are asked where they get packages.
 
 use ringfence_skills::{Needs, NodeDependencySource, RequirementSource, needs};
 use serde::Serialize;
 
-use super::layers::{find_layer, plan_node, plan_python};
+use super::layers::{LayerKind, Sources, find_layer, plan_node, plan_python};
 use super::programs::Programs;
 use super::pythons::{InterpreterFacts, Language, interpreter_facts, pick_python};
 use super::script::find_script;
@@ -111,14 +112,18 @@ pub fn dependency_report(
     if let Some(python) = needs.python.as_ref().filter(|python| python.needs_layer()) {
         let requirements = python.requirements.iter().map(|one| one.text.clone()).collect();
         let picked = pick_python(places, &programs, python.requires_python.as_ref(), None);
-        let plan = picked.map(|facts| plan_python(python, facts));
+        let plan = picked.and_then(|facts| {
+            Ok(plan_python(python, facts, Sources::of(places, &programs, LayerKind::Python)?))
+        });
         layers.push(planned(places, "python", requirements, plan));
     }
     if let Some(node) = needs.node.as_ref().filter(|node| node.needs_layer()) {
         let requirements = node.dependencies.iter().map(|one| format!("{}@{}", one.name, one.spec)).collect();
         let path = ["node", "nodejs"].iter().find_map(|name| programs.find(name)).unwrap_or_default();
         let facts = interpreter_facts(places, &programs, &path, Language::Node);
-        let plan = facts.and_then(|facts| plan_node(&skill.tree, node, facts));
+        let plan = facts.and_then(|facts| {
+            plan_node(&skill.tree, node, facts, Sources::of(places, &programs, LayerKind::Node)?)
+        });
         layers.push(planned(places, "node", requirements, plan));
     }
     Ok(DependencyReport { skill: skill.name.clone(), domain: skill.domain.clone(), script, needs, layers })

@@ -88,18 +88,15 @@ fn install(places: &Places, plan: &LayerPlan, staging: &Path) -> Result<(), Serv
     };
     attach(&staging.join(ROOT), &plan.kind.inside(), AttachAs::Write);
     attach(&staging.join("input"), Path::new(INPUT), AttachAs::Read);
-    let (script, registry, tool) = match plan.kind {
-        LayerKind::Python => (PYTHON, Registry::Pip, programs.find("uv")),
-        LayerKind::Node => (NODE, Registry::Npm, programs.find("npm")),
+    let (script, registry) = match plan.kind {
+        LayerKind::Python => {
+            attached.variables = plan.sources.pip_variables();
+            (PYTHON, Registry::Pip)
+        }
+        LayerKind::Node => (NODE, Registry::Npm),
     };
-    if plan.kind == LayerKind::Node && tool.is_none() {
-        return Err(ServiceError::new(
-            ErrorCode::Missing,
-            "there is no npm on this machine, which installs the packages of a Node skill",
-            "install npm, or run with --no-deps",
-        ));
-    }
-    if let Some(tool) = &tool {
+    let tool = &plan.sources.installer;
+    if let Some(tool) = tool {
         attached.directories.extend(programs.attachments(tool));
     }
     let argv = [
@@ -110,7 +107,7 @@ fn install(places: &Places, plan: &LayerPlan, staging: &Path) -> Result<(), Serv
         interpreter.clone().into_os_string(),
         plan.kind.inside().into_os_string(),
         INPUT.into(),
-        tool.unwrap_or_default().into_os_string(),
+        tool.clone().unwrap_or_default().into_os_string(),
     ];
     let contained = Contained {
         work: Work::Build,
@@ -159,6 +156,7 @@ fn keep(layers: &Layers, plan: &LayerPlan, staging: &Path) -> io::Result<Option<
         kind: plan.kind,
         interpreter: plan.interpreter.clone(),
         requirements: plan.requirements.clone(),
+        registries: plan.sources.lines(),
         resolved: resolved(plan.kind, &root),
         bytes: size(&root),
         built: jiff::Timestamp::now().to_string(),

@@ -27,6 +27,9 @@ pub struct LayerRecord {
     pub kind: LayerKind,
     pub interpreter: InterpreterFacts,
     pub requirements: Vec<String>,
+    /// Where they came from, as the client's settings say.
+    #[serde(default)]
+    pub registries: Vec<String>,
     /// What was installed for them.
     pub resolved: Vec<Package>,
     pub bytes: u64,
@@ -216,6 +219,7 @@ mod tests {
                 platform: "x".into(),
             },
             requirements: Vec::new(),
+            registries: Vec::new(),
             resolved: Vec::new(),
             bytes: 0,
             built: String::new(),

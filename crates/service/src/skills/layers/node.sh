@@ -5,7 +5,8 @@ export TMPDIR="$layer/.building" npm_config_update_notifier=false
 mkdir "$TMPDIR"
 cp "$input/package.json" "$layer/"
 cd "$layer"
-set -- --omit=dev --no-audit --no-fund --no-progress --loglevel=http --cache "$TMPDIR/npm"
+set -- --omit=dev --no-audit --no-fund --no-progress --loglevel=http --cache "$TMPDIR/npm" \
+    --userconfig "$input/npmrc"
 echo "== packages"
 if [ -e "$input/package-lock.json" ]; then
     cp "$input/package-lock.json" "$layer/"

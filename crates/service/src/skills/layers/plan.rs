@@ -7,6 +7,7 @@ use ringfence_skills::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::sources::Sources;
 use crate::error::{ErrorCode, ServiceError};
 use crate::skills::pythons::InterpreterFacts;
 
@@ -45,11 +46,12 @@ pub struct LayerPlan {
     pub requirements: Vec<String>,
     /// Those of them that nobody declared: read from imports.
     pub inferred: Vec<String>,
+    pub(super) sources: Sources,
     /// Files that the installer is given, by name.
     pub(crate) input: Vec<(String, String)>,
 }
 
-pub(crate) fn plan_python(needs: &PythonNeeds, interpreter: InterpreterFacts) -> LayerPlan {
+pub(crate) fn plan_python(needs: &PythonNeeds, interpreter: InterpreterFacts, sources: Sources) -> LayerPlan {
     let mut input = vec![("requirements.txt".to_owned(), needs.requirements_txt())];
     if !needs.constraints.is_empty() {
         input.push(("constraints.txt".to_owned(), needs.constraints_txt()));
@@ -61,11 +63,12 @@ pub(crate) fn plan_python(needs: &PythonNeeds, interpreter: InterpreterFacts) ->
         _ => None,
     });
     LayerPlan {
-        key: key(LayerKind::Python, &interpreter, &needs.requirement_set_key()),
+        key: key(LayerKind::Python, &interpreter, &sources, &needs.requirement_set_key()),
         kind: LayerKind::Python,
         requirements: needs.requirements.iter().map(|one| one.text.clone()).collect(),
         inferred: inferred.collect(),
         interpreter,
+        sources,
         input,
     }
 }
@@ -74,8 +77,10 @@ pub(crate) fn plan_node(
     tree: &Tree,
     needs: &NodeNeeds,
     interpreter: InterpreterFacts,
+    sources: Sources,
 ) -> Result<LayerPlan, ServiceError> {
-    let mut input = vec![("package.json".to_owned(), needs.package_json_text())];
+    let mut input =
+        vec![("package.json".to_owned(), needs.package_json_text()), ("npmrc".to_owned(), sources.npmrc())];
     // npm takes its own kind of lock; the others say the same as package.json, more exactly.
     if let Some(lock) = needs.lock.as_ref().filter(|lock| lock.kind == LockKind::Npm) {
         let unreadable = |why: String| {
@@ -98,25 +103,29 @@ pub(crate) fn plan_node(
         _ => None,
     });
     Ok(LayerPlan {
-        key: key(LayerKind::Node, &interpreter, &needs.requirement_set_key()),
+        key: key(LayerKind::Node, &interpreter, &sources, &needs.requirement_set_key()),
         kind: LayerKind::Node,
         requirements: wanted().map(|one| format!("{}@{}", one.name, one.spec)).collect(),
         inferred: inferred.collect(),
         interpreter,
+        sources,
         input,
     })
 }
 
 /// 128 bits of it: short enough for people, far too many to find two alike.
-fn key(kind: LayerKind, interpreter: &InterpreterFacts, set: &[u8]) -> String {
+fn key(kind: LayerKind, interpreter: &InterpreterFacts, sources: &Sources, set: &[u8]) -> String {
     let mut hasher = blake3::Hasher::new();
     let path = interpreter.path.to_string_lossy();
+    let registries = sources.lines().join("\n");
     for field in [
-        b"ringfence layer 1".as_slice(),
+        b"ringfence layer 2".as_slice(),
         kind.as_str().as_bytes(),
         path.as_bytes(),
         interpreter.version.as_bytes(),
         interpreter.platform.as_bytes(),
+        sources.installer_identity().as_bytes(),
+        registries.as_bytes(),
         set,
     ] {
         hasher.update(&(field.len() as u64).to_le_bytes());

@@ -1,5 +1,5 @@
 # Run by sh in the build sandbox: PYTHON VENV INPUT UV
-set -eu
+set -euf
 python=$1 venv=$2 input=$3 uv=$4
 # On the disk, not in a small tmpfs.
 export TMPDIR="$venv/.building" PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PYTHONUTF8=1
@@ -10,14 +10,13 @@ if [ -e "$input/constraints.txt" ]; then set -- "$@" -c "$input/constraints.txt"
 if [ -n "$uv" ]; then
     echo "== environment"
     export UV_CACHE_DIR="$TMPDIR/uv" UV_PYTHON_DOWNLOADS=never UV_NO_CONFIG=1 UV_LINK_MODE=copy UV_SYSTEM_CERTS=1 UV_NATIVE_TLS=1
-    # uv does not read pip's configuration.
-    if "$python" -I -m pip config list > "$TMPDIR/pip" 2>/dev/null; then
-        value() { sed -n "s/^[^=]*\.$1='\(.*\)'\$/\1/p" "$TMPDIR/pip" | tail -n 1; }
-        index=$(value index-url)
-        links=$(value find-links)
-        if [ -n "$index" ]; then set -- "$@" --index-url "$index"; fi
-        if [ -n "$links" ]; then set -- "$@" --find-links "$links"; fi
-    fi
+    # uv does not read pip's settings.
+    if [ -n "${PIP_INDEX_URL:-}" ]; then set -- "$@" --index-url "$PIP_INDEX_URL"; fi
+    for url in ${PIP_EXTRA_INDEX_URL:-}; do set -- "$@" --extra-index-url "$url"; done
+    for place in ${PIP_FIND_LINKS:-}; do set -- "$@" --find-links "$place"; done
+    for host in ${PIP_TRUSTED_HOST:-}; do set -- "$@" --allow-insecure-host "$host"; done
+    if [ -n "${PIP_NO_INDEX:-}" ]; then set -- "$@" --no-index; fi
+    if [ -n "${PIP_CERT:-}" ]; then export SSL_CERT_FILE="$PIP_CERT"; fi
     "$uv" venv --quiet --allow-existing --python "$python" "$venv"
     echo "== packages"
     "$uv" pip install --python "$venv/bin/python" --only-binary :all: "$@" \
