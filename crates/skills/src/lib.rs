@@ -17,7 +17,7 @@ pub use dependencies::{
     Certainty, DeclaredIn, LockKind, NeededBinary, NeededHost, NeededVariable, Needs, NodeDependency,
     NodeDependencyKind, NodeDependencySource, NodeLock, NodeNeeds, NodeScript, Origin, Presence, PythonNeeds,
     Refused, Requirement, RequirementSource, VersionError, VersionRange, WantedLimits, Wants, needs,
-    satisfies, wants,
+    node_admits, satisfies, wants,
 };
 pub use library::{
     Action, Add, Added, Changes, Cleared, Create, DEFAULT_DOMAIN, Depth, Domain, Edits, Fingerprint, Found,

@@ -5,10 +5,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use ringfence_sandbox::{Alias, AttachAs, Attached, Attachment};
-use ringfence_skills::{Needs, NodeNeeds, PythonNeeds, Tree};
+use ringfence_skills::{Needs, NodeLock, NodeNeeds, PythonNeeds, Tree};
 
 use super::interpreter::{Interpreter, Kind, is_known};
 use super::layers::{LayerInUse, LayerKind, LayerPlan, Sources, find_layer, plan_node, plan_python};
+use super::nodes::pick_node;
 use super::programs::Programs;
 use super::pythons::{InterpreterFacts, Language, any_python, interpreter_facts, pick_python};
 use crate::error::{ErrorCode, ServiceError};
@@ -123,12 +124,19 @@ impl Fitting<'_, '_> {
         if layered.is_none() && !is_node {
             return Ok(None);
         }
-        let Some(path) = ["node", "nodejs"].iter().find_map(|name| self.programs.find(name)) else {
-            return Err(missing("node", ""));
+        let engines = self.needs.node.as_ref().and_then(|needs| needs.engines_node.as_deref());
+        let path = match engines.is_some() || layered.is_some() {
+            true => pick_node(self.places, self.programs, engines)?.path,
+            // Nothing is asked where any will do.
+            false => ["node", "nodejs"]
+                .iter()
+                .find_map(|name| self.programs.find(name))
+                .ok_or_else(|| missing("node", ""))?,
         };
         fitted.show(self.programs, &path);
         if let Some(needs) = layered {
             fitted.notes.extend(undeclared_node(needs));
+            fitted.notes.extend(needs.lock.as_ref().and_then(NodeLock::unused));
             let facts = interpreter_facts(self.places, self.programs, &path, Language::Node)?;
             let sources = Sources::of(self.places, self.programs, LayerKind::Node)?;
             let plan = plan_node(self.tree, needs, facts, sources)?;

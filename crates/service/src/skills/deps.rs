@@ -1,12 +1,13 @@
 //! What a skill needs, as a report: nothing is installed and nothing is run but interpreters that are asked their version
 //! and package clients that are asked where they get packages.
 
-use ringfence_skills::{Needs, NodeDependencySource, RequirementSource, needs};
+use ringfence_skills::{Certainty, Needs, NodeDependencySource, RequirementSource, needs};
 use serde::Serialize;
 
 use super::layers::{LayerKind, Sources, find_layer, plan_node, plan_python};
+use super::nodes::pick_node;
 use super::programs::Programs;
-use super::pythons::{InterpreterFacts, Language, interpreter_facts, pick_python};
+use super::pythons::{InterpreterFacts, pick_python};
 use super::script::find_script;
 use super::settings::skill_settings;
 use super::source::{SkillReference, find_skill};
@@ -68,6 +69,10 @@ impl DependencyReport {
             }
         }
         if let Some(node) = &needs.node {
+            if let Some(range) = &node.engines_node {
+                let from = node.package_json.clone().unwrap_or_default();
+                rows.push(["interpreter".into(), format!("node {range}"), from, String::new()]);
+            }
             for one in &node.dependencies {
                 rows.push([
                     "node".into(),
@@ -91,7 +96,11 @@ impl DependencyReport {
             rows.push([kind.into(), one.name.clone(), one.origin.to_string(), presence]);
         }
         for one in &needs.hosts {
-            rows.push(["host".into(), one.host.clone(), one.origin.to_string(), "asked for".into()]);
+            let state = match one.certainty {
+                Certainty::Declared => "asked for",
+                _ => "inferred, not granted",
+            };
+            rows.push(["host".into(), one.host.clone(), one.origin.to_string(), state.into()]);
         }
         rows
     }
@@ -119,8 +128,7 @@ pub fn dependency_report(
     }
     if let Some(node) = needs.node.as_ref().filter(|node| node.needs_layer()) {
         let requirements = node.dependencies.iter().map(|one| format!("{}@{}", one.name, one.spec)).collect();
-        let path = ["node", "nodejs"].iter().find_map(|name| programs.find(name)).unwrap_or_default();
-        let facts = interpreter_facts(places, &programs, &path, Language::Node);
+        let facts = pick_node(places, &programs, node.engines_node.as_deref());
         let plan = facts.and_then(|facts| {
             plan_node(&skill.tree, node, facts, Sources::of(places, &programs, LayerKind::Node)?)
         });

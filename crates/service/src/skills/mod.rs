@@ -17,6 +17,7 @@ mod layers;
 mod library;
 mod lint;
 mod mounts;
+mod nodes;
 mod pack;
 mod programs;
 mod pythons;

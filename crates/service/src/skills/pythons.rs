@@ -151,7 +151,7 @@ fn pythons(places: &Places, programs: &Programs) -> Vec<PathBuf> {
     found
 }
 
-fn numbers(path: &Path) -> Vec<u32> {
+pub(crate) fn numbers(path: &Path) -> Vec<u32> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     name.split(|letter: char| !letter.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
 }

@@ -26,6 +26,7 @@ use text::Files;
 
 pub use node::{
     LockKind, NodeDependency, NodeDependencyKind, NodeDependencySource, NodeLock, NodeNeeds, NodeScript,
+    node_admits,
 };
 pub use origin::{Origin, Refused};
 pub use python::{
@@ -45,7 +46,7 @@ pub struct Needs {
     pub binaries: Vec<NeededBinary>,
     /// Environment variables that the scripts read, in the order of their names.
     pub variables: Vec<NeededVariable>,
-    /// Hosts that the skill asks for. Nothing is granted by being here.
+    /// Hosts that the skill asks for, then those that its scripts seem to use. Nothing is granted by being here.
     pub hosts: Vec<NeededHost>,
     /// Limits that the skill asks for. Nothing is granted by being here.
     pub limits: WantedLimits,
@@ -78,8 +79,9 @@ pub fn needs(tree: &Tree, manifest: &Manifest, script: Option<&str>) -> Needs {
     match wants(manifest) {
         Ok(wanted) => {
             let origin = |key: &str| Origin::Manifest { key: format!("metadata.ringfence.{key}") };
-            needs.hosts =
-                wanted.hosts.into_iter().map(|host| NeededHost { host, origin: origin("hosts") }).collect();
+            let declared =
+                |host| NeededHost { host, certainty: Certainty::Declared, origin: origin("hosts") };
+            needs.hosts = wanted.hosts.into_iter().map(declared).collect();
             for name in wanted.env {
                 let secret = system::variables::is_secret(&name);
                 let presence = Presence::Required;
@@ -93,6 +95,7 @@ pub fn needs(tree: &Tree, manifest: &Manifest, script: Option<&str>) -> Needs {
             }
         }
     }
+    needs.hosts.extend(system.other_hosts(&needs.hosts));
     (needs.binaries, needs.variables) = system.finish();
     needs.refused = remarks.refused;
     needs.notes = remarks.notes;

@@ -49,6 +49,7 @@ impl Scripts {
                     continue;
                 }
             };
+            system.add_urls(&path, &text);
             match interpreter::of(&path, &text) {
                 Some(Interpreter::Python) => found.python.push(path),
                 Some(Interpreter::Node) => found.node.push(path),

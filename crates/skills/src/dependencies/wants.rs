@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::origin::Origin;
+use super::system::Certainty;
 use super::text::{is_plain, shown};
 use crate::manifest::{Level, Manifest, Problem};
 
@@ -27,10 +28,11 @@ pub struct WantedLimits {
     pub disk: Option<String>,
 }
 
-/// A host that the skill asks for.
+/// A host that the skill asks for, or that a URL in one of its scripts names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NeededHost {
     pub host: String,
+    pub certainty: Certainty,
     pub origin: Origin,
 }
 

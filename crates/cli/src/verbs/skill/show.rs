@@ -46,6 +46,9 @@ fn rows(shown: &ShownSkill) -> Vec<[String; 2]> {
     for [what, value] in shown.asks.lines() {
         put("asks for", format!("{what} {value}"));
     }
+    for host in &shown.inferred_hosts {
+        put("seems to use", format!("host {} ({}), inferred and not granted", host.host, host.origin));
+    }
     for file in &shown.files {
         let about = match &file.kind {
             Kind::File { size, executable } => {

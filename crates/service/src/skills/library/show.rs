@@ -1,6 +1,8 @@
 //! Everything that is known of one skill, for people.
 
-use ringfence_skills::{Digest, Kind, Loaded, Problem, SkillOrigin, load, properties, read_manifest};
+use ringfence_skills::{
+    Certainty, Digest, Kind, Loaded, NeededHost, Problem, SkillOrigin, load, needs, properties, read_manifest,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -29,6 +31,8 @@ pub struct ShownSkill {
     pub warnings: Vec<Problem>,
     /// What it asks for beyond a profile. Nothing is granted by being here.
     pub asks: Permissions,
+    /// Hosts in the URLs of its scripts that it does not ask for. Nothing is granted by being here.
+    pub inferred_hosts: Vec<NeededHost>,
     pub files: Vec<ShownFile>,
     /// Why it can be no version, or asks in a way that can't be read.
     pub problems: Vec<String>,
@@ -64,6 +68,11 @@ pub fn show_skill(places: &Places, reference: &SkillReference) -> Result<ShownSk
         properties: properties(&manifest),
         warnings,
         asks,
+        inferred_hosts: needs(&tree, &manifest, None)
+            .hosts
+            .into_iter()
+            .filter(|host| host.certainty != Certainty::Declared)
+            .collect(),
         files: tree
             .entries()
             .iter()

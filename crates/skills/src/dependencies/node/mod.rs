@@ -1,6 +1,7 @@
 //! What Node scripts need: the nearest `package.json` with its lock, or, where nothing is declared, the imports.
 
 mod builtins;
+mod engines;
 mod package_json;
 mod source;
 
@@ -13,6 +14,8 @@ use super::origin::{Origin, Remarks};
 use super::system::System;
 use super::text::{Files, directory, join, resolve, shown};
 use package_json::PackageJson;
+
+pub use engines::node_admits;
 
 /// What the Node scripts need.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -128,6 +131,23 @@ pub struct NodeLock {
     pub blake3: String,
 }
 
+impl NodeLock {
+    /// What to say of one that the installer does not read.
+    pub fn unused(&self) -> Option<String> {
+        let whose = match self.kind {
+            LockKind::Npm => return None,
+            LockKind::Pnpm => "pnpm",
+            LockKind::Yarn => "yarn",
+            LockKind::Bun => "bun",
+        };
+        Some(format!(
+            "{}: not used, as packages are installed by npm, which can't read the lock of {whose}: versions are chosen anew \
+             within the ranges of package.json; `npm install --package-lock-only` makes a lock that is used",
+            self.path
+        ))
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LockKind {
@@ -204,6 +224,9 @@ pub(super) fn needs(
     }
     dependencies.sort_by(|one, other| one.name.cmp(&other.name));
     let lock = path.as_ref().filter(|_| declares).and_then(|path| package_json::lock(files, path, remarks));
+    if let Some(note) = lock.as_ref().and_then(NodeLock::unused) {
+        remarks.note(note);
+    }
     NodeNeeds {
         package_json: path,
         lock,
@@ -242,6 +265,7 @@ fn reach(
         };
         let source = source::read(&text);
         system.add_source(&path, &source.variables, &source.programs);
+        system.add_urls(&path, &text);
         for import in source.imports {
             let specifier = import.specifier.as_str();
             if specifier.starts_with('.') {

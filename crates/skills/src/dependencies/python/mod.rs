@@ -189,6 +189,9 @@ pub(super) fn needs(
         for Reached { path, source } in &reached {
             if seen.insert(path.clone()) {
                 system.add_source(path, &source.variables, &source.programs);
+                // What a script itself says is seen when it is found to be one.
+                let module = (!scripts.contains(path)).then(|| files.text(path).unwrap_or_default());
+                system.add_urls(path, &module.unwrap_or_default());
             }
         }
         infer::infer(&reached, remarks)

@@ -3,6 +3,7 @@
 pub(super) mod interpreter;
 pub(super) mod programs;
 pub(super) mod shell;
+mod urls;
 pub(super) mod variables;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::origin::Origin;
+use super::wants::NeededHost;
 
 /// A program that must be found in PATH.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -62,9 +64,10 @@ pub enum Presence {
 pub(super) struct System {
     binaries: BTreeMap<Vec<String>, NeededBinary>,
     variables: BTreeMap<String, NeededVariable>,
+    hosts: BTreeMap<String, NeededHost>,
 }
 
-/// More of either are not shown for one skill.
+/// More of any are not shown for one skill.
 const MOST: usize = 500;
 
 impl System {
@@ -118,6 +121,24 @@ impl System {
                 origin: Origin::File { file: file.to_owned(), line: *line },
             });
         }
+    }
+
+    /// The hosts of URLs in a file of the skill.
+    pub(super) fn add_urls(&mut self, file: &str, text: &str) {
+        for (host, line) in urls::hosts(text) {
+            if self.hosts.len() >= MOST {
+                return;
+            }
+            let origin = Origin::File { file: file.to_owned(), line };
+            let inferred = NeededHost { host: host.clone(), certainty: Certainty::Inferred, origin };
+            self.hosts.entry(host).or_insert(inferred);
+        }
+    }
+
+    /// Hosts that are not among those that the skill asks for.
+    pub(super) fn other_hosts(&self, asked: &[NeededHost]) -> Vec<NeededHost> {
+        let is_asked = |host: &str| asked.iter().any(|one| one.host == host);
+        self.hosts.values().filter(|one| !is_asked(&one.host)).cloned().collect()
     }
 
     pub(super) fn finish(self) -> (Vec<NeededBinary>, Vec<NeededVariable>) {
