@@ -13,6 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 
+use super::progress::Progress;
 use crate::failure::Failure;
 use crate::output::{self, printable};
 
@@ -54,7 +55,7 @@ pub(super) fn make_layer(plan: &LayerPlan, again: bool) -> Result<(), ServiceErr
     let mut input = child.stdin.take();
     let told = input.as_mut().map_or(Ok(()), |input| input.write_all(&order));
     drop(input);
-    let tail = watch(from);
+    let tail = watch(from, Progress::new(plan.locked_packages()));
     let status = child.wait().map_err(|error| failed(&error.to_string()))?;
     if status.success() && told.is_ok() {
         return Ok(());
@@ -84,10 +85,10 @@ pub(super) fn build_layer_here() -> Result<i32, Failure> {
     Ok(0)
 }
 
-/// Show each line until the end; the last ones, for a failure.
-fn watch(from: std::io::PipeReader) -> VecDeque<String> {
+/// Show how far it is until the end; the last lines, for a failure.
+fn watch(from: std::io::PipeReader, mut progress: Progress) -> VecDeque<String> {
     let mut tail = VecDeque::new();
-    let bar = stderr().is_terminal().then(bar);
+    let bar = stderr().is_terminal().then(ProgressBar::new_spinner);
     let mut lines = BufReader::new(from);
     loop {
         if let Some(bar) = &bar
@@ -108,14 +109,19 @@ fn watch(from: std::io::PipeReader) -> VecDeque<String> {
         if line.is_empty() {
             continue;
         }
+        let total = progress.total;
+        progress.hear(&line);
         match &bar {
-            Some(bar) => {
-                bar.inc(1);
-                bar.set_message(line.clone());
-            }
+            Some(bar) => draw(bar, &progress),
             // In a pipe: one line for each step, not for each package.
             None if line.starts_with("== ") || line.starts_with("waiting") => {
                 output::note(&format!("dependencies: {}", line.trim_start_matches("== ")));
+            }
+            None if progress.total != total => {
+                output::note(&format!(
+                    "dependencies: {} packages in all",
+                    progress.total.unwrap_or_default()
+                ));
             }
             None => {}
         }
@@ -130,12 +136,20 @@ fn watch(from: std::io::PipeReader) -> VecDeque<String> {
     tail
 }
 
-fn bar() -> ProgressBar {
-    let bar = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed:>4} {wide_msg}") {
+/// A bar where it is known how much there is, else something that turns.
+fn draw(bar: &ProgressBar, progress: &Progress) {
+    let template = match progress.total {
+        Some(_) => "{spinner} {elapsed:>4} [{bar:24}] {pos}/{len} {wide_msg}",
+        None => "{spinner} {elapsed:>4} {wide_msg}",
+    };
+    if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
-    bar
+    if let Some(total) = progress.total {
+        bar.set_length(total);
+        bar.set_position(progress.done);
+    }
+    bar.set_message(progress.current.clone());
 }
 
 /// Is there something to read now? Waits for as long as a frame lasts.

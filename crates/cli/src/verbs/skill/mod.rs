@@ -13,6 +13,7 @@ mod lock;
 mod new;
 mod outdated;
 mod pack;
+mod progress;
 mod prompt;
 mod properties;
 mod publish;

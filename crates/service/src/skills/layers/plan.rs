@@ -51,6 +51,19 @@ pub struct LayerPlan {
     pub(crate) input: Vec<(String, String)>,
 }
 
+impl LayerPlan {
+    /// How many packages will be installed, where a lock says so.
+    pub fn locked_packages(&self) -> Option<u64> {
+        let (_, text) = self.input.iter().find(|(name, _)| name == "package-lock.json")?;
+        let lock: serde_json::Value = serde_json::from_str(text).ok()?;
+        let packages = lock.get("packages")?.as_object()?;
+        let is_one = |(path, package): &(&String, &serde_json::Value)| {
+            path.starts_with("node_modules/") && package.get("dev") != Some(&true.into())
+        };
+        Some(packages.iter().filter(is_one).count() as u64)
+    }
+}
+
 pub(crate) fn plan_python(needs: &PythonNeeds, interpreter: InterpreterFacts, sources: Sources) -> LayerPlan {
     let mut input = vec![("requirements.txt".to_owned(), needs.requirements_txt())];
     if !needs.constraints.is_empty() {
