@@ -149,11 +149,14 @@ pub(crate) struct SessionCreateArgs {
     /// Report every refused file access
     #[arg(long, help_heading = "Session")]
     pub(crate) trace: bool,
+    /// Show this skill at /skills, read-only, with what its scripts need: a name, a directory or an archive
+    #[arg(long, value_name = "SKILL", help_heading = "Skills", conflicts_with = "skills")]
+    pub(crate) skill: Vec<OsString>,
     /// Show the whole skill library at /skills, read-only
     #[arg(long, help_heading = "Skills")]
     pub(crate) skills: bool,
     /// The library's directory, if it is not yours
-    #[arg(long, value_name = "DIR", requires = "skills", help_heading = "Skills")]
+    #[arg(long, value_name = "DIR", help_heading = "Skills")]
     pub(crate) library: Option<PathBuf>,
     /// Print JSON
     #[arg(long, help_heading = "Output")]

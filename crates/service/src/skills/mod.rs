@@ -51,7 +51,10 @@ pub use lint::{LintReport, lint_rules, lint_sarif, lint_skill};
 pub use mounts::{LibraryView, library_attached};
 pub use pack::{PackSpec, PackedSkill, pack_skill};
 pub use pythons::InterpreterFacts;
-pub use run::{PreparedSkill, RanSkill, RanWith, SkillReport, SkillRunSpec, SkillSetup, Tell, set_up_skill};
+pub use run::{
+    PreparedSkill, RanSkill, RanWith, SkillReport, SkillRunSpec, SkillSetup, Tell, attach_skills,
+    set_up_skill,
+};
 pub use script::Wanted;
 pub use settings::library_root;
 pub use source::{FoundSkill, SkillReference, find_skill};

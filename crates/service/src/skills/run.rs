@@ -157,6 +157,54 @@ pub fn set_up_skill(
     Ok(SkillSetup { run, notes, skill, script: script_shown, needs, inferred, layers: fitted.layers })
 }
 
+/// Show skills in a sandbox that somebody else finds commands for, with what all their scripts need. With what a person
+/// should know.
+pub fn attach_skills(
+    places: &Places,
+    skills: Vec<SkillReference>,
+    run: &mut RunSpec,
+    make: &mut MakeLayer<'_>,
+) -> Result<Vec<String>, ServiceError> {
+    let settings = skill_settings(places)?;
+    let own = &settings.interpreters;
+    let mut notes = Vec::new();
+    for reference in skills {
+        let skill = find_skill(places, &reference)?;
+        let Permitted { layer: granted, notes: more } = permitted(places, &skill, &run.policy.flags)?;
+        run.policy.flags.splice(0..0, granted);
+        notes.extend(more);
+        let needs = needs(&skill.tree, &skill.manifest, None);
+        let programs = Programs::on_path(places, hostile(places, run), own);
+        let dependencies = Dependencies::Install;
+        let fitting = Fitting {
+            places,
+            programs: &programs,
+            own,
+            tree: &skill.tree,
+            needs: &needs,
+            dependencies,
+            make,
+        };
+        let any = Interpreter { kind: Kind::Itself, args: Vec::new(), variables: Vec::new() };
+        let mut fitted = fit(fitting, &any)?;
+        let taken = |directory: &Attachment| {
+            run.attached.directories.iter().any(|had| had.target == directory.target)
+        };
+        if let Some(twice) = fitted.attached.directories.iter().find(|directory| taken(directory)) {
+            return Err(bad(format!(
+                "{} needs packages at {}, where another skill's are already: make a session for each",
+                skill.name,
+                twice.target.display()
+            )));
+        }
+        run.policy.flags.extend(shown(&mut fitted));
+        notes.append(&mut fitted.notes);
+        let variables = vec![("PYTHONDONTWRITEBYTECODE".to_owned(), "1".to_owned())];
+        attach(&mut run.attached, &skill, false, &mut fitted, variables);
+    }
+    Ok(notes)
+}
+
 impl SkillSetup {
     /// Decide the rest, and say what is missing. Nothing has run yet.
     pub fn prepare(self, places: Places) -> Result<PreparedSkill, ServiceError> {

@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 
 use ringfence_sandbox::{Asked, Attached, Stream};
-use ringfence_service::skills::library_attached;
+use ringfence_service::skills::{SkillReference, attach_skills, library_attached};
 use ringfence_service::{Places, RunSpec, SessionCreate, SessionCreated, create_session, use_workspace};
 
 use crate::args::SessionCreateArgs;
 use crate::failure::Failure;
+use crate::verbs::skill::build::make_layer;
 use crate::{output, resolve};
 
 pub(crate) fn create(args: SessionCreateArgs) -> Result<i32, Failure> {
@@ -54,7 +55,9 @@ pub(super) fn resolved(
     if let Some(named) = &named {
         flags.workspace = Some(named.path.clone());
     }
-    let run = RunSpec {
+    let skills: Vec<SkillReference> =
+        args.skill.into_iter().map(|skill| SkillReference { skill, library: args.library.clone() }).collect();
+    let mut run = RunSpec {
         policy: resolve::policy(flags)?,
         argv: Vec::new(),
         directory: args.cwd,
@@ -64,6 +67,8 @@ pub(super) fn resolved(
         trace: args.trace,
         strict: args.strict,
     };
+    let notes = attach_skills(places, skills, &mut run, &mut make_layer)?;
+    notes.iter().for_each(|note| output::note(note));
     Ok(SessionCreate {
         run,
         name: args.name,

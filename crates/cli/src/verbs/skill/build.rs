@@ -34,7 +34,7 @@ struct Order {
 }
 
 /// Say what is installed and why, have it installed, and show how far it is.
-pub(super) fn make_layer(plan: &LayerPlan, again: bool) -> Result<(), ServiceError> {
+pub(crate) fn make_layer(plan: &LayerPlan, again: bool) -> Result<(), ServiceError> {
     if plan.inferred.is_empty() {
         output::note(&format!("installing {}", plan.requirements.join(", ")));
     } else {

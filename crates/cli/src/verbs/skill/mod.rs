@@ -1,7 +1,7 @@
 //! `ringfence skill …`: one file a verb.
 
 mod add;
-mod build;
+pub(crate) mod build;
 mod cat;
 mod deps;
 mod grant;
