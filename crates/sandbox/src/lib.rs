@@ -49,9 +49,9 @@ pub use ringfence_guard::{
 };
 pub use ringfence_linux::{Exited, unshare_mounts as own_mounts};
 pub use session::{
-    Asked, Attending, Claim, EndReason, Exec, ExecStdio, Exposed, LOG_BYTES, LogReader, LogStream, Place,
-    Process, ProcessEnd, ProcessInfo, ProcessResult, Sandbox, SessionEnd, SessionError, SessionFacts,
-    SessionSpec, SessionStats, SessionStatus, Stage, Text, WorkspaceKind, attend, forward, into_background,
-    places,
+    Asked, AsyncProcess, Attending, Claim, EndReason, Exec, ExecStdio, Exposed, LOG_BYTES, LogReader,
+    LogStream, Place, Process, ProcessEnd, ProcessInfo, ProcessResult, Sandbox, SessionEnd, SessionError,
+    SessionFacts, SessionSpec, SessionStats, SessionStatus, Stage, Text, WorkspaceKind, attend, forward,
+    into_background, places,
 };
 pub use write_bound::{BeyondBound, WriteBound};

@@ -8,6 +8,7 @@ mod contenders;
 mod crowd;
 mod others;
 mod report;
+mod snapshots;
 mod stage;
 mod streams;
 
@@ -25,11 +26,28 @@ pub(crate) struct Amount {
     pub(crate) sessions: usize,
     pub(crate) transfers: usize,
     pub(crate) stream_bytes: u64,
+    /// In a large workspace.
+    pub(crate) files: usize,
+    pub(crate) file_bytes: usize,
 }
 
 impl Amount {
-    const FULL: Self = Self { rounds: 300, sessions: 200, transfers: 100, stream_bytes: 512 << 20 };
-    const QUICK: Self = Self { rounds: 5, sessions: 6, transfers: 3, stream_bytes: 8 << 20 };
+    const FULL: Self = Self {
+        rounds: 300,
+        sessions: 200,
+        transfers: 100,
+        stream_bytes: 512 << 20,
+        files: 10_000,
+        file_bytes: 100 << 10,
+    };
+    const QUICK: Self = Self {
+        rounds: 5,
+        sessions: 6,
+        transfers: 3,
+        stream_bytes: 8 << 20,
+        files: 200,
+        file_bytes: 10 << 10,
+    };
 }
 
 fn main() -> Result<()> {
@@ -48,9 +66,10 @@ fn main() -> Result<()> {
     let stage = Stage::new()?;
     let execs = contenders::measure(&stage, amount)?;
     let streams = streams::measure(&stage, amount)?;
+    let snapshots = snapshots::measure(&stage, amount)?;
     let crowd = crowd::measure(&stage, amount)?;
     drop(stage);
-    let report = Report { machine, quick, execs, streams, crowd };
+    let report = Report { machine, quick, execs, streams, snapshots, crowd };
     std::fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
     let path = out.join("SESSIONS.md");
     std::fs::write(&path, report.markdown()).with_context(|| format!("cannot write {}", path.display()))?;

@@ -4,6 +4,7 @@ use ringfence_bench::{Machine, Spread, load};
 
 use crate::contenders::{Execs, Way};
 use crate::crowd::Crowd;
+use crate::snapshots::Snapshots;
 use crate::streams::Streams;
 
 /// A command through the library against a plain fork and exec; through the command line against nsenter.
@@ -11,6 +12,8 @@ const EXEC: f64 = 1.5;
 /// Making the last of many sessions against the first.
 const CROWD: f64 = 1.5;
 const MEMORY: f64 = 2e6;
+/// A snapshot of an unchanged workspace with a hundred times the bytes: noise only.
+const UNCHANGED: f64 = 1.5;
 
 #[derive(Debug)]
 pub(crate) struct Report {
@@ -18,6 +21,7 @@ pub(crate) struct Report {
     pub(crate) quick: bool,
     pub(crate) execs: Execs,
     pub(crate) streams: Streams,
+    pub(crate) snapshots: Snapshots,
     pub(crate) crowd: Crowd,
 }
 
@@ -51,6 +55,14 @@ impl Report {
             verdict(memory.p90 <= MEMORY),
             memory.median / 1e6
         ));
+        let Snapshots { small_again, large_again, small_bytes, large_bytes, .. } = &self.snapshots;
+        let times = large_again / small_again;
+        bars.push(format!(
+            "{}: a snapshot of an unchanged workspace takes {times:.2}x as long for {}x the bytes in as many files; the bar \
+             is at most {UNCHANGED}x",
+            verdict(times <= UNCHANGED),
+            large_bytes / small_bytes
+        ));
         bars
     }
 
@@ -75,6 +87,22 @@ impl Report {
             row("a command in each of them, once", answers),
         ]
         .concat();
+        let once = |what: String, time: f64| format!("| {what} | {time:.0} | | | 1 |\n");
+        let Snapshots { files, small_bytes, large_bytes, .. } = &self.snapshots;
+        let (small, large) = (small_bytes / 1_000_000, large_bytes / 1_000_000);
+        let rows = rows
+            + &[
+                once(
+                    format!("snapshot of {files} files, {small} MB, for the first time"),
+                    self.snapshots.small_first,
+                ),
+                once(format!("the same, {large} MB"), self.snapshots.large_first),
+                once(format!("snapshot of {files} files, {small} MB, unchanged"), self.snapshots.small_again),
+                once(format!("the same, {large} MB"), self.snapshots.large_again),
+                once(format!("fork of the session with {large} MB, snapshot included"), self.snapshots.fork),
+                once("its first command".into(), self.snapshots.first_command_in_fork),
+            ]
+            .concat();
         let header = "| what | median, ms | p10 | p90 | samples |\n|---|---|---|---|---|\n";
         format!(
             "# What a session costs\n\nWritten by `./bench/run sessions`. {date}, {cpu}, {cores} cores, Linux {kernel}, load \

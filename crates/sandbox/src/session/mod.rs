@@ -1,5 +1,6 @@
 //! Sessions: sandboxes that stay, each owned by a keeper, a small process of its own that clients talk to.
 
+mod asynchronous;
 mod attend;
 mod client;
 mod forward;
@@ -9,6 +10,7 @@ mod log;
 mod place;
 mod wire;
 
+pub use asynchronous::AsyncProcess;
 pub use attend::{Attending, attend};
 pub use client::{Exec, ExecStdio, Exposed, Process, Sandbox, SessionError};
 pub use forward::{forward, into_background};

@@ -1,0 +1,69 @@
+//! The same for programs with an async runtime: what waits for a process or for its bytes is a future, everything else is
+//! answered at once and stays as it is.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::net::unix::pipe;
+
+use super::client::{Exec, Process, Sandbox, SessionError};
+use super::wire::ProcessResult;
+
+/// A command in a session, waited for without holding a thread.
+#[derive(Debug)]
+pub struct AsyncProcess {
+    process: Process,
+    /// A copy of the connection that tells of the end.
+    ending: AsyncFd<OwnedFd>,
+    pub stdin: Option<pipe::Sender>,
+    pub stdout: Option<pipe::Receiver>,
+    pub stderr: Option<pipe::Receiver>,
+}
+
+fn failed(doing: &'static str) -> impl Fn(io::Error) -> SessionError {
+    move |source| SessionError::Io { doing, source }
+}
+
+impl Sandbox {
+    /// As [`Sandbox::exec`]. Must be called in a tokio runtime with I/O.
+    pub fn exec_async(&self, exec: Exec) -> Result<AsyncProcess, SessionError> {
+        let mut process = self.exec(exec)?;
+        let open = failed("use the command's pipes");
+        let receiver = |file: Option<std::fs::File>| file.map(pipe::Receiver::from_file).transpose();
+        let stdin = process.stdin.take().map(pipe::Sender::from_file).transpose().map_err(&open)?;
+        let stdout = receiver(process.stdout.take()).map_err(&open)?;
+        let stderr = receiver(process.stderr.take()).map_err(&open)?;
+        let ending = process.ending().try_clone_to_owned().map_err(&open)?;
+        let ending = AsyncFd::register_with_interest(ending, Interest::READABLE)
+            .map_err(|error| open(error.into()))?;
+        Ok(AsyncProcess { process, ending, stdin, stdout, stderr })
+    }
+}
+
+impl AsyncProcess {
+    pub fn id(&self) -> u32 {
+        self.process.id
+    }
+
+    /// Wait for its end. Dropping this process instead ends it, as dropping a [`Process`] does.
+    pub async fn wait(&mut self) -> Result<ProcessResult, SessionError> {
+        if self.process.result().is_none() {
+            // Readable means that the whole message is there: messages have borders.
+            let ready = self.ending.readable().await.map_err(failed("wait for the command"))?;
+            drop(ready);
+        }
+        self.process.wait()
+    }
+
+    /// To its process group.
+    pub fn signal(&self, signal: i32) -> Result<(), SessionError> {
+        self.process.signal(signal)
+    }
+
+    /// It and all that it started.
+    pub fn kill(&self) -> Result<(), SessionError> {
+        self.process.kill()
+    }
+}
