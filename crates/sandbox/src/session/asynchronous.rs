@@ -2,10 +2,8 @@
 //! answered at once and stays as it is.
 
 use std::io;
-use std::os::fd::OwnedFd;
 
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use tokio::net::UnixDatagram;
 use tokio::net::unix::pipe;
 
 use super::client::{Exec, Process, Sandbox, SessionError};
@@ -16,7 +14,7 @@ use super::wire::ProcessResult;
 pub struct AsyncProcess {
     process: Process,
     /// A copy of the connection that tells of the end.
-    ending: AsyncFd<OwnedFd>,
+    ending: UnixDatagram,
     pub stdin: Option<pipe::Sender>,
     pub stdout: Option<pipe::Receiver>,
     pub stderr: Option<pipe::Receiver>,
@@ -36,8 +34,10 @@ impl Sandbox {
         let stdout = receiver(process.stdout.take()).map_err(&open)?;
         let stderr = receiver(process.stderr.take()).map_err(&open)?;
         let ending = process.ending().try_clone_to_owned().map_err(&open)?;
-        let ending = AsyncFd::register_with_interest(ending, Interest::READABLE)
-            .map_err(|error| open(error.into()))?;
+        // Only to be told when there is something: the kind of socket does not matter for that.
+        let ending = std::os::unix::net::UnixDatagram::from(ending);
+        ending.set_nonblocking(true).map_err(&open)?;
+        let ending = UnixDatagram::from_std(ending).map_err(&open)?;
         Ok(AsyncProcess { process, ending, stdin, stdout, stderr })
     }
 }
@@ -51,8 +51,7 @@ impl AsyncProcess {
     pub async fn wait(&mut self) -> Result<ProcessResult, SessionError> {
         if self.process.result().is_none() {
             // Readable means that the whole message is there: messages have borders.
-            let ready = self.ending.readable().await.map_err(failed("wait for the command"))?;
-            drop(ready);
+            self.ending.readable().await.map_err(failed("wait for the command"))?;
         }
         self.process.wait()
     }
