@@ -3,6 +3,7 @@
 
 use std::io;
 
+use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 use tokio::net::unix::pipe;
 
@@ -49,11 +50,27 @@ impl AsyncProcess {
 
     /// Wait for its end. Dropping this process instead ends it, as dropping a [`Process`] does.
     pub async fn wait(&mut self) -> Result<ProcessResult, SessionError> {
-        if self.process.result().is_none() {
-            // Readable means that the whole message is there: messages have borders.
-            self.ending.readable().await.map_err(failed("wait for the command"))?;
+        if let Some(result) = self.process.result() {
+            return Ok(result.clone());
         }
-        self.process.wait()
+        let Self { process, ending, .. } = self;
+        loop {
+            ending.readable().await.map_err(failed("wait for the command"))?;
+            let mut heard = None;
+            // An error here is that there was nothing after all.
+            let _ = ending.try_io(Interest::READABLE, || match process.wait() {
+                Err(SessionError::Io { source, .. }) if source.kind() == io::ErrorKind::WouldBlock => {
+                    Err(source)
+                }
+                told => {
+                    heard = Some(told);
+                    Ok(())
+                }
+            });
+            if let Some(told) = heard {
+                return told;
+            }
+        }
     }
 
     /// To its process group.
