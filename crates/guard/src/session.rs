@@ -2,19 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use ringfence_linux::{
     Exited, SignalFd, close_except, exit_now, fork_copy, kill_all, kill_group, reap, recv_with_fds,
     send_with_fds,
 };
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use crate::files::serve_files;
 use crate::serve::{OomScore, SIGCHLD, SIGCONT, SIGSTOP, failed, send_sockets};
 use crate::shim::{self, Order};
-use crate::tree::{kill_below, kill_strays};
+use crate::tree::{kill_below, kill_frozen, strays};
 use crate::wire::{ExecStage, FromGuard, News, ToGuard};
+
+/// So long a shim has to tell of the end of a command that was killed.
+const GRACE: Duration = Duration::from_millis(200);
 
 /// What a session's guard needs to know of its sandbox.
 #[derive(Debug)]
@@ -43,12 +47,24 @@ struct Guard<'a> {
     /// Shims, and the ids of their commands.
     shims: BTreeMap<i32, u32>,
     workers: BTreeSet<i32>,
+    /// Shims whose commands were killed, and when they must be gone.
+    doomed: BTreeMap<i32, Instant>,
+    /// The owner wants everybody stopped.
+    stopped: bool,
 }
 
 impl<'a> Guard<'a> {
     fn new(control: BorrowedFd<'a>, session: &'a SessionGuard<'a>) -> Result<Self, FromGuard> {
         let children = SignalFd::new(&[SIGCHLD]).map_err(failed("watch children"))?;
-        Ok(Self { control, session, children, shims: BTreeMap::new(), workers: BTreeSet::new() })
+        Ok(Self {
+            control,
+            session,
+            children,
+            shims: BTreeMap::new(),
+            workers: BTreeSet::new(),
+            doomed: BTreeMap::new(),
+            stopped: false,
+        })
     }
 
     /// Returns only what can't go on.
@@ -58,7 +74,7 @@ impl<'a> Guard<'a> {
                 PollFd::from_borrowed_fd(self.control, PollFlags::IN),
                 PollFd::from_borrowed_fd(self.children.as_fd(), PollFlags::IN),
             ];
-            match poll(&mut polled, None) {
+            match poll(&mut polled, self.patience().as_ref()) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return failed("wait")(error.into()),
             }
@@ -69,6 +85,7 @@ impl<'a> Guard<'a> {
             if ordered {
                 self.obey();
             }
+            self.end_doomed();
         }
     }
 
@@ -76,6 +93,7 @@ impl<'a> Guard<'a> {
         while self.children.next()?.is_some() {}
         while let Some((pid, how)) = reap()? {
             self.workers.remove(&pid);
+            self.doomed.remove(&pid);
             if let Some(id) = self.shims.remove(&pid) {
                 if how != Exited::Code(0) {
                     self.end_strays();
@@ -88,7 +106,44 @@ impl<'a> Guard<'a> {
 
     /// Kill what is below no shim any more.
     fn end_strays(&self) {
-        kill_strays(&self.shims.keys().copied().chain(self.workers.iter().copied()).collect());
+        let own = self.shims.keys().chain(&self.workers).copied().collect();
+        self.frozen(|| kill_frozen(strays(&own)));
+    }
+
+    /// While nobody else runs: nothing is started, and nothing moves elsewhere.
+    fn frozen(&self, act: impl FnOnce()) {
+        // Neither finds anybody where guard is alone.
+        let _ = kill_all(SIGSTOP);
+        act();
+        if !self.stopped {
+            let _ = kill_all(SIGCONT);
+        }
+    }
+
+    fn patience(&self) -> Option<Timespec> {
+        let left = self.doomed.values().min()?.saturating_duration_since(Instant::now());
+        Some(Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) })
+    }
+
+    fn kill_tree(&mut self, id: u32) {
+        let shim = self.shims.iter().find_map(|(pid, had)| (*had == id).then_some(*pid));
+        if let Some(shim) = shim {
+            kill_below(shim);
+            self.doomed.entry(shim).or_insert_with(|| Instant::now() + GRACE);
+        }
+    }
+
+    /// A shim that is still there was stopped, had not started its command yet, or has something below it that runs faster
+    /// than it can be looked for.
+    fn end_doomed(&mut self) {
+        let now = Instant::now();
+        let late: Vec<i32> =
+            self.doomed.iter().filter(|(_, until)| **until <= now).map(|(shim, _)| *shim).collect();
+        if late.is_empty() {
+            return;
+        }
+        self.doomed.retain(|shim, _| !late.contains(shim));
+        self.frozen(|| kill_frozen(late));
     }
 
     fn tell(&self, id: u32, news: News) {
@@ -110,12 +165,17 @@ impl<'a> Guard<'a> {
             }
             Some(ToGuard::SignalGroup { group, signal }) if group > 1 => kill_group(group, signal),
             Some(ToGuard::KillTree { id }) => {
-                let shim = self.shims.iter().find_map(|(pid, had)| (*had == id).then_some(*pid));
-                shim.into_iter().for_each(kill_below);
+                self.kill_tree(id);
                 Ok(())
             }
-            Some(ToGuard::StopAll) => kill_all(SIGSTOP),
-            Some(ToGuard::ContinueAll) => kill_all(SIGCONT),
+            Some(ToGuard::StopAll) => {
+                self.stopped = true;
+                kill_all(SIGSTOP)
+            }
+            Some(ToGuard::ContinueAll) => {
+                self.stopped = false;
+                kill_all(SIGCONT)
+            }
             Some(ToGuard::Sockets { v4, v6 }) => send_sockets(self.control, v4, v6),
             Some(ToGuard::Plug { id }) => self.plug(id),
             Some(ToGuard::Space { id }) => self.space(id),

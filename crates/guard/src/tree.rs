@@ -45,7 +45,8 @@ fn descendants(root: i32) -> BTreeSet<i32> {
     }
 }
 
-/// Kill all below `root`. Stopped first, so that none starts another while its parent dies.
+/// Kill all below `root`. Stopped first, so that none starts another while its parent dies. What is never the same process
+/// for long may be missed: see `kill_frozen`.
 pub(crate) fn kill_below(root: i32) {
     let mut stopped = BTreeSet::new();
     for _ in 0..LOOKS {
@@ -64,14 +65,21 @@ pub(crate) fn kill_below(root: i32) {
     }
 }
 
-/// Kill what has become a child of guard but is none of its own: what a killed shim leaves, with all below it.
-pub(crate) fn kill_strays(own: &BTreeSet<i32>) {
-    const GUARD: i32 = 1;
-    for (pid, parent) in parents() {
-        if parent == GUARD && !own.contains(&pid) {
-            let _ = kill_process(pid, SIGSTOP);
-            kill_below(pid);
+/// Kill these and all below them. Only while everybody is stopped: then one look shows all that there are.
+pub(crate) fn kill_frozen(roots: impl IntoIterator<Item = i32>) {
+    for root in roots {
+        for pid in descendants(root).into_iter().chain([root]) {
             let _ = kill_process(pid, SIGKILL);
         }
     }
+}
+
+/// What has become a child of guard but is none of its own: what a killed shim left.
+pub(crate) fn strays(own: &BTreeSet<i32>) -> Vec<i32> {
+    const GUARD: i32 = 1;
+    parents()
+        .into_iter()
+        .filter(|(pid, parent)| *parent == GUARD && !own.contains(pid))
+        .map(|(pid, _)| pid)
+        .collect()
 }
