@@ -23,6 +23,8 @@ const ENDING: &[i32] = &[1, 2, 3, 15];
 /// What a pipe that says it has room takes without waiting.
 const SURE: usize = 4 << 10;
 const MUCH: usize = 64 << 10;
+/// A pipe holds no more than this, whatever a command asks for.
+const PIPE: usize = 1 << 20;
 
 /// How a foreground command is seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +111,28 @@ impl Feed {
         }
     }
 
+    /// What there is by now; whoever still writes is not waited for, but whoever reads is, until `stop`.
+    fn carry_rest(&mut self, stop: &SignalFd) {
+        for _ in 0..PIPE / self.at_once {
+            while let Sink::File(to) = &self.to
+                && !has_room(to.as_fd())
+                && is_ready(self.from.as_fd())
+            {
+                let mut polled = [
+                    PollFd::from_borrowed_fd(to.as_fd(), PollFlags::OUT),
+                    PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN),
+                ];
+                let _ = poll(&mut polled, None);
+                if stop.next().is_ok_and(|signal| signal.is_some_and(|signal| ENDING.contains(&signal))) {
+                    return;
+                }
+            }
+            if !self.carry() {
+                return;
+            }
+        }
+    }
+
     fn put(&mut self, bytes: &[u8]) {
         match &mut self.to {
             Sink::File(to) => {
@@ -173,7 +197,7 @@ pub fn attend(
 ) -> Result<(ProcessResult, Captured), SessionError> {
     let signals =
         SignalFd::new(FORWARDED).map_err(|source| SessionError::Io { doing: "watch signals", source })?;
-    let mut feeds = Vec::new();
+    let (mut input, mut feeds) = (None, Vec::new());
     exec.stdio = match how {
         Attending::Terminal => {
             let size = window_size(rustix::stdio::stdin());
@@ -183,7 +207,8 @@ pub fn attend(
             let (stdin, first) = lend(rustix::stdio::stdin(), true)?;
             let (stdout, second) = lend(rustix::stdio::stdout(), false)?;
             let (stderr, third) = lend(rustix::stdio::stderr(), false)?;
-            feeds.extend([first, second, third].into_iter().flatten());
+            input = first;
+            feeds.extend([second, third].into_iter().flatten());
             ExecStdio::Given([stdin, stdout, stderr])
         }
         Attending::Capture { most } => {
@@ -191,13 +216,13 @@ pub fn attend(
             let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(io("make a pipe"));
             let ((stdout, their_stdout), (stderr, their_stderr)) = (pipe()?, pipe()?);
             feeds.extend([Feed::keeping(stdout, most), Feed::keeping(stderr, most)]);
-            feeds.extend(first);
+            input = first;
             ExecStdio::Given([stdin, their_stdout, their_stderr])
         }
     };
     let mut process = sandbox.exec(exec)?;
     let relay = process.terminal.take().map(|terminal| Relay::start(terminal.into()));
-    let mut attendance = Attendance { process, relay, feeds, signals, asked: 0 };
+    let mut attendance = Attendance { process, relay, input, feeds, signals, asked: 0 };
     let result = attendance.serve();
     let captured = attendance.finish();
     Ok((result?, captured))
@@ -206,6 +231,7 @@ pub fn attend(
 struct Attendance {
     process: Process,
     relay: Option<Relay>,
+    input: Option<Feed>,
     feeds: Vec<Feed>,
     signals: SignalFd,
     asked: u32,
@@ -223,7 +249,7 @@ impl Attendance {
             if let Some(relay) = &mut self.relay {
                 relay.carry();
             }
-            for feed in &mut self.feeds {
+            for feed in self.input.iter_mut().chain(&mut self.feeds) {
                 feed.carry();
             }
             self.take_signals();
@@ -240,7 +266,7 @@ impl Attendance {
             polled.push(relay.output());
             polled.extend(relay.keyboard().map(|keyboard| PollFd::from_borrowed_fd(keyboard, PollFlags::IN)));
         }
-        polled.extend(self.feeds.iter().filter_map(Feed::polled));
+        polled.extend(self.input.iter().chain(&self.feeds).filter_map(Feed::polled));
         match poll(&mut polled, None) {
             Ok(_) | Err(Errno::INTR) => Ok(!polled[0].revents().is_empty()),
             Err(error) => Err(io("wait for the command")(error)),
@@ -264,7 +290,7 @@ impl Attendance {
     /// What the command had written when it ended; others that hold its pipes are not waited for.
     fn finish(mut self) -> Captured {
         for feed in &mut self.feeds {
-            while feed.carry() {}
+            feed.carry_rest(&self.signals);
         }
         if let Some(relay) = self.relay.take() {
             relay.finish();

@@ -13,6 +13,8 @@ use crate::session::wire::{ProcessEnd, ProcessInfo, ProcessResult, Text};
 
 /// Read at once, so that a flood of output does not starve the rest of the keeper's loop.
 const READ: usize = 64 << 10;
+/// So many reads empty any pipe (a MiB at most) and any terminal.
+const READS: usize = 64;
 
 pub(super) struct Process {
     pub(super) id: u32,
@@ -78,10 +80,11 @@ impl Kept {
         false
     }
 
-    /// All that is there by now: everything that an ended process wrote, though others may hold its pipes.
+    /// All that is there by now: everything that an ended process wrote, though others may hold its pipes, and fill them
+    /// faster than they are read.
     pub(super) fn drain_all(&mut self) {
         for stream in [LogStream::Stdout, LogStream::Stderr] {
-            while self.drain(stream) {}
+            let _ = (0..READS).take_while(|_| self.drain(stream)).count();
         }
     }
 
