@@ -253,6 +253,7 @@ fn keep_protected(
         plan,
         held,
         warden,
+        heard: Default::default(),
         built: false,
         door: None,
         clients: Clients::default(),

@@ -11,12 +11,13 @@ mod news;
 mod process;
 mod usage;
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use ringfence_guard::ToGuard;
-use ringfence_linux::{recv_with_fds, send_with_fds};
+use ringfence_linux::{Message, recv_with_fds, send_with_fds};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 pub(super) use birth::create;
@@ -58,6 +59,8 @@ struct Keeper<'a> {
     warden: Warden<'a>,
     /// All of the session; those of one process are with it too.
     denials: Denials,
+    /// What guard said while it had no room for an order.
+    heard: RefCell<VecDeque<Message>>,
     built: bool,
     door: Option<OwnedFd>,
     clients: Clients,
@@ -142,11 +145,13 @@ impl Keeper<'_> {
         }
         // Behind all that have a name: they are looked at after every turn.
         polled.extend(self.warden.waiting());
-        match poll(&mut polled, self.patience().as_ref()) {
+        let heard = !self.heard.borrow().is_empty();
+        let patience = if heard { Some(Timespec::default()) } else { self.patience() };
+        match poll(&mut polled, patience.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(Refusal::step("wait for the session", "", &error.into())),
         }
-        let ready = polled.iter().map(|fd| !fd.revents().is_empty());
+        let ready = polled.iter().enumerate().map(|(at, fd)| !fd.revents().is_empty() || (heard && at == 0));
         Ok(sources.into_iter().zip(ready).filter_map(|(source, ready)| ready.then_some(source)).collect())
     }
 
@@ -212,12 +217,22 @@ impl Keeper<'_> {
         }
     }
 
+    /// guard may be waiting for room for its own words: they are taken from it until it takes this.
     fn tell_guard(&self, order: &ToGuard, fds: &[BorrowedFd<'_>]) -> std::io::Result<()> {
-        send_with_fds(self.held.control, &order.encode(), fds)
+        loop {
+            let both = PollFlags::IN | PollFlags::OUT;
+            let mut polled = [PollFd::from_borrowed_fd(self.held.control, both)];
+            rustix::io::retry_on_intr(|| poll(&mut polled, None))?;
+            if polled[0].revents() != PollFlags::IN {
+                return send_with_fds(self.held.control, &order.encode(), fds);
+            }
+            self.heard.borrow_mut().push_back(recv_with_fds(self.held.control)?);
+        }
     }
 
     fn hear_guard(&mut self) -> Result<(), Refusal> {
-        let message = recv_with_fds(self.held.control).unwrap_or_default();
+        let kept = self.heard.borrow_mut().pop_front();
+        let message = kept.unwrap_or_else(|| recv_with_fds(self.held.control).unwrap_or_default());
         if message.bytes.is_empty() {
             self.end = Some(EndReason::GuardGone);
             return Ok(());
