@@ -71,16 +71,17 @@ fn parse(text: &str) -> Option<(Version, usize)> {
     let text = text.trim().trim_start_matches(['v', 'V']);
     let plain = text.split(['-', '+']).next().unwrap_or(text);
     let mut version = LOWEST;
-    for (index, part) in plain.split('.').enumerate() {
-        if matches!(part, "x" | "X" | "*") {
-            return Some((version, index));
-        }
-        *version.get_mut(index)? = part.parse().ok()?;
-        if index + 1 == plain.split('.').count() {
-            return Some((version, index + 1));
-        }
+    let is_any = |part: &str| matches!(part, "x" | "X" | "*");
+    let parts: Vec<&str> = plain.split('.').collect();
+    let given = parts.iter().position(|part| is_any(part)).unwrap_or(parts.len());
+    // Behind one that stands for all, only such ones make sense.
+    if parts.len() > version.len() || !parts[given..].iter().all(|part| is_any(part)) {
+        return None;
     }
-    None
+    for (number, part) in version.iter_mut().zip(&parts[..given]) {
+        *number = part.parse().ok()?;
+    }
+    Some((version, given))
 }
 
 #[cfg(test)]
