@@ -1,9 +1,10 @@
 //! What a run leaves on the host: mounts, cgroups, processes, files and fds that were not there before.
 //!
-//! Other tests run at the same time and have such things too, but only for a while: what counts as left over is
-//! what is new *and* does not go away within a generous time.
+//! Other tests run at the same time and have such things too, but only for a while, or, in a session, with an owner that
+//! lives: what counts as left over is what is new, is nobody's, *and* does not go away within a generous time.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -87,7 +88,7 @@ impl Leftovers {
             fds(&mut found);
         }
         named_temp_entries(&mut found);
-        for process in processes::descendants_and_strangers(std::process::id()) {
+        for process in processes::descendants_and_orphans(std::process::id()) {
             found.insert(format!("process {} ({}, started {})", process.pid, process.name, process.start));
         }
         if let Some(marker) = &self.marker {
@@ -113,13 +114,21 @@ fn mounts(found: &mut BTreeSet<String>) {
     }
 }
 
-/// Directories below any cgroup directory with our name in it, in each hierarchy.
+/// Directories below any cgroup directory with our name in it, in each hierarchy, but those whose owner lives.
 fn cgroups(found: &mut BTreeSet<String>) {
     walk_directories(Path::new("/sys/fs/cgroup"), &mut |path| {
-        if path.to_string_lossy().contains("ringfence") {
+        if path.to_string_lossy().contains("ringfence") && !path.iter().any(has_living_owner) {
             found.insert(format!("cgroup {}", path.display()));
         }
     });
+}
+
+/// A group is named `ringfence-PID-START-NUMBER` after the process that made it.
+fn has_living_owner(name: &OsStr) -> bool {
+    let mut parts = name.to_str().into_iter().flat_map(|name| name.split('-').skip(1));
+    let mut number = || parts.next()?.parse::<u64>().ok();
+    let (Some(pid), Some(start)) = (number(), number()) else { return false };
+    u32::try_from(pid).is_ok_and(|pid| processes::is_alive(pid, start))
 }
 
 fn fds(found: &mut BTreeSet<String>) {

@@ -12,6 +12,7 @@
 //! * [`Test`] builds one call; `run` waits for its [`Outcome`], `spawn` gives a [`Running`] one.
 //! * [`Outcome`] is read from `--json` (or from plain stdio after [`Test::plain`]); each assertion returns it again.
 //! * [`Scene`] is a scratch place on the host: a workspace, a home, a state directory, and a secret outside.
+//! * [`Session`] is a session of a scene, removed when dropped.
 //! * [`Leftovers`] counts mounts, cgroups, processes, files and fds before and after.
 //! * [`Internet`] is a test internet in network namespaces, with a machine on it where `ringfence` is run.
 //! * [`Stage`] holds world-readable copies of `ringfence` and `ringfence-probe`; the probe is built when needed.
@@ -28,6 +29,7 @@ mod outcome;
 mod processes;
 mod running;
 mod scene;
+mod session;
 mod stage;
 mod test;
 
@@ -45,5 +47,6 @@ pub use outcome::{Denial, Outcome};
 pub use processes::{Process, processes_with_marker};
 pub use running::Running;
 pub use scene::Scene;
+pub use session::{Session, eventually};
 pub use stage::Stage;
 pub use test::Test;

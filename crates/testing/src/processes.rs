@@ -1,5 +1,5 @@
 //! Processes on this machine, seen through `/proc`: which carry a test's marker, which descend from us, and which
-//! live in a PID namespace that is not ours.
+//! live in a PID namespace that is not ours and has lost its owner.
 
 use std::fs;
 
@@ -25,16 +25,43 @@ pub fn processes_with_marker(marker: &str) -> Vec<Process> {
         .collect()
 }
 
-/// The processes below `ancestor`, and those in another PID namespace than ours.
-pub(crate) fn descendants_and_strangers(ancestor: u32) -> Vec<Process> {
+/// The processes below `ancestor`, and those in another PID namespace than ours that nobody owns any more. One with an owner
+/// is a sandbox in use: a session that another test has is there for long.
+pub(crate) fn descendants_and_orphans(ancestor: u32) -> Vec<Process> {
+    pids().filter(|pid| descends(*pid, ancestor) || is_orphan(*pid)).filter_map(living).collect()
+}
+
+/// Whether it lives in another PID namespace, whose first process is a child of the machine's own.
+fn is_orphan(pid: u32) -> bool {
     let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
     let ours = namespace("self");
-    pids()
-        .filter(|pid| {
-            descends(*pid, ancestor) || namespace(&pid.to_string()).is_some_and(|theirs| Some(theirs) != ours)
-        })
-        .filter_map(living)
-        .collect()
+    let is_stranger = |pid: u32| namespace(&pid.to_string()).is_some_and(|theirs| Some(theirs) != ours);
+    let mut current = pid;
+    while is_stranger(current) {
+        match Stat::of(current) {
+            Some(stat) if stat.parent <= 1 => return true,
+            Some(stat) => current = stat.parent,
+            None => return false,
+        }
+    }
+    false
+}
+
+/// Whether the process with this pid is the one that was started then.
+pub(crate) fn is_alive(pid: u32, start: u64) -> bool {
+    Stat::of(pid).is_some_and(|stat| stat.start == start && stat.state != 'Z')
+}
+
+/// The children of a process.
+pub(crate) fn children(parent: u32) -> Vec<u32> {
+    pids().filter(|pid| Stat::of(*pid).is_some_and(|stat| stat.parent == parent)).collect()
+}
+
+/// Whether it is PID 1 of a namespace.
+pub(crate) fn is_first(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+    numbers.split_whitespace().count() > 1 && numbers.trim_end().ends_with("\t1")
 }
 
 fn pids() -> impl Iterator<Item = u32> {

@@ -187,9 +187,18 @@ impl Test {
     /// # Panics
     /// If `ringfence` can't be started or hangs.
     #[must_use]
-    pub fn call(mut self) -> Outcome {
+    pub fn call(self) -> Outcome {
+        self.spawn_call().wait()
+    }
+
+    /// Start `ringfence VERB ARGS…` as given, without `--json` and `--`.
+    ///
+    /// # Panics
+    /// If `ringfence` can't be started.
+    #[must_use]
+    pub fn spawn_call(mut self) -> Running {
         self.json = false;
-        self.start(Vec::new()).wait()
+        self.start(Vec::new())
     }
 
     fn start(mut self, tail: Vec<OsString>) -> Running {
