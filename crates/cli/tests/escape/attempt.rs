@@ -8,9 +8,10 @@ use std::any::Any;
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 
-use ringfence_testing::{Identity, Outcome, Scene, Stage, Test, Victim};
+use ringfence_testing::{Identity, Outcome, Scene, Session, Stage, Test, Victim};
 
-use crate::row::{Row, Shown};
+use crate::hostile;
+use crate::row::{InSession, Row, Shown};
 
 /// What the host's side of an attempt made: more placeholders, and things to keep until the end.
 #[derive(Default)]
@@ -56,6 +57,14 @@ pub(crate) enum Twin {
     With(Vec<String>),
     /// In a sandbox with the system calls waived: the kernel decides, and no denial is reported.
     ReachesKernel,
+}
+
+/// How a command gets into a sandbox.
+#[derive(Clone, Copy)]
+enum Way {
+    Run,
+    /// As the second command of a session, after a hostile first one.
+    Session,
 }
 
 type SetUp = Rc<dyn Fn(&Scene) -> Props>;
@@ -159,12 +168,15 @@ impl Attempt {
 
     pub(crate) fn twin(self, twin: Twin) -> Row {
         let (name, what) = (self.name.clone(), self.what.clone());
-        let (sandboxed, other) = (self.clone(), self);
+        let (sandboxed, second, other) = (self.clone(), self.clone(), self);
         Row {
             name,
             what,
-            held: Rc::new(move |identity| sandboxed.run_held(identity).map(Shown::Yes)),
+            held: Rc::new(move |identity| sandboxed.run_held(identity, Way::Run).map(Shown::Yes)),
             twin: Rc::new(move |identity| other.run_twin(identity, &twin)),
+            in_session: InSession::Held(Rc::new(move |identity| {
+                second.run_held(identity, Way::Session).map(Shown::Yes)
+            })),
         }
     }
 
@@ -173,10 +185,10 @@ impl Attempt {
         self.twin(Twin::With(flags.into_iter().map(Into::into).collect()))
     }
 
-    fn run_held(&self, identity: Identity) -> Result<String, String> {
+    fn run_held(&self, identity: Identity, way: Way) -> Result<String, String> {
         let scene = Scene::new(identity);
         let props = (self.set_up)(&scene);
-        let outcome = self.run_sandboxed(&scene, &props, &[]);
+        let outcome = self.run_sandboxed(&scene, &props, &[], way);
         self.judge(&outcome).map_err(|why| format!("{why}\n{}", outcome.describe()))?;
         (self.after)(&scene).map_err(|why| format!("{why}\n{}", outcome.describe()))?;
         let denials: Vec<String> = outcome.denials().into_iter().map(|denial| denial.what).collect();
@@ -201,15 +213,25 @@ impl Attempt {
         }
     }
 
-    fn run_sandboxed(&self, scene: &Scene, props: &Props, more: &[String]) -> Outcome {
+    fn run_sandboxed(&self, scene: &Scene, props: &Props, more: &[String], way: Way) -> Outcome {
         let inside =
             if self.profile == "restrictive" { "/workspace".into() } else { shown(&scene.workspace()) };
         let fill = |text: &String| fill(text, scene, props, &inside, "1");
-        let mut test = Test::in_scene(scene).profile(self.profile).with_probe();
+        let mut flags = ["--profile", self.profile, "--read"].map(str::to_owned).to_vec();
+        flags.push(shown(Stage::get().probe_dir()));
         if self.workspace {
-            test = test.workspace(scene.workspace());
+            flags.extend(["--workspace".to_owned(), shown(&scene.workspace())]);
         }
-        test.args(self.flags.iter().chain(more).map(fill)).run(self.command.iter().map(fill))
+        flags.extend(self.flags.iter().chain(more).map(fill));
+        let command = self.command.iter().map(fill);
+        match way {
+            Way::Run => Test::in_scene(scene).args(flags).run(command),
+            Way::Session => {
+                let session = Session::create(scene, flags);
+                hostile::first_command(&session, &self.name);
+                session.exec(command)
+            }
+        }
     }
 
     fn run_twin(&self, identity: Identity, twin: &Twin) -> Result<Shown, String> {
@@ -228,7 +250,7 @@ impl Attempt {
             Twin::Host | Twin::HostAsRoot | Twin::HostAsUser => self.run_on_host(&scene, &props, &[]),
             Twin::Namespaces => self.run_on_host(&scene, &props, UNSHARE),
             Twin::With(flags) => {
-                let outcome = self.run_sandboxed(&scene, &props, flags);
+                let outcome = self.run_sandboxed(&scene, &props, flags, Way::Run);
                 if outcome.exit == 0 && outcome.output.contains("escaped:") {
                     return Ok(Shown::Yes(outcome.output.trim().to_owned()));
                 }
@@ -236,7 +258,7 @@ impl Attempt {
             }
             Twin::ReachesKernel => {
                 let flags = ["--waive", "syscalls"].map(str::to_owned);
-                let outcome = self.run_sandboxed(&scene, &props, &flags);
+                let outcome = self.run_sandboxed(&scene, &props, &flags, Way::Run);
                 let tried = outcome.output.contains("held:") || outcome.output.contains("escaped:");
                 if tried && !outcome.denials().iter().any(|denial| denial.kind == "syscall") {
                     return Ok(Shown::Yes(outcome.output.trim().to_owned()));

@@ -70,6 +70,7 @@ fn memory_bomb() -> Row {
     drill(
         "memory-bomb",
         "takes more memory than --memory",
+        "tests/session/guard.rs",
         move |identity| {
             let outcome = run(&Scene::new(identity), &["--memory", "64M"]);
             let refused = outcome.exit == 125 && outcome.errors.contains("memory");
@@ -91,6 +92,7 @@ fn core_dump() -> Row {
     drill(
         "core-dump",
         "dies with a core dump of what it had in memory",
+        "tests/session/guard.rs",
         move |identity| {
             let scene = Scene::new(identity);
             let probe = Stage::get().probe.to_string_lossy().into_owned();
@@ -128,6 +130,7 @@ fn output_bomb() -> Row {
     drill(
         "output-bomb",
         "prints more than --output-limit",
+        "tests/session/floods.rs",
         move |identity| {
             let outcome = run(&Scene::new(identity), "64K");
             let truncated = outcome.json.as_ref().is_some_and(|json| {

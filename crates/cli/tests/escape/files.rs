@@ -286,6 +286,7 @@ fn reads_through_swapped_symlink() -> Row {
     drill(
         "symlink-swapped-read",
         "reads by a link that is swapped meanwhile",
+        "the mounts are those of the rows beside it, which a session holds",
         move |identity| {
             let scene = Scene::new(identity);
             let outcome = with_swaps(&scene, || {
@@ -314,6 +315,7 @@ fn writes_through_swapped_symlink() -> Row {
     drill(
         "symlink-swapped-write",
         "writes by a link that is swapped meanwhile",
+        "the mounts are those of the rows beside it, which a session holds",
         move |identity| {
             let scene = Scene::new(identity);
             let outcome = with_swaps(&scene, || {

@@ -67,6 +67,7 @@ fn kill_all() -> Row {
     drill(
         "kill-all",
         "kills every process it can reach",
+        "tests/session/guard.rs",
         |identity| {
             let scene = Scene::new(identity);
             let mut victim = Victim::start(identity, &scene.token);

@@ -24,6 +24,7 @@ fn nul_in_argument() -> Row {
     drill(
         "nul-in-argument",
         "passes an argument with a NUL",
+        "the kernel refuses it for every program, whatever the verb",
         move |_| refused(&Stage::get().ringfence),
         move |_| match std::process::Command::new(probe()).arg("read").arg("/dev/null").arg("a").output() {
             Ok(output) if output.status.code() == Some(1) => Ok(()),
@@ -42,6 +43,7 @@ fn nul_in_policy() -> Row {
     drill(
         "nul-in-policy",
         "names a path with a NUL in a policy file",
+        "a session's policy is read by the same function",
         move |identity| {
             let scene = Scene::new(identity);
             let read = format!(r#"{{"filesystem": {{"read": ["{}\u0000/x"]}}}}"#, scene.outside().display());
@@ -77,6 +79,7 @@ fn newline_in_variable() -> Row {
     drill(
         "newline-in-variable",
         "makes a second variable by a newline in the first",
+        "tests/session/words.rs",
         move |identity| {
             let outcome = run(&Scene::new(identity), "A=b\nXINJECTED=c".into());
             if outcome.exit == 0 && outcome.output.contains("\\n") { Ok(()) } else { Err(outcome.describe()) }
@@ -100,6 +103,7 @@ fn megabyte_of_arguments() -> Row {
     drill(
         "megabyte-of-arguments",
         "passes a megabyte of arguments, of which none may be lost",
+        "tests/session/words.rs",
         move |identity| {
             let outcome =
                 Test::in_scene(&Scene::new(identity)).profile("restrictive").with_probe().run(line());

@@ -3,6 +3,9 @@
 //! Each row is held by the sandbox, and has a twin: the same attempt without the sandbox, or with the clause
 //! waived, where it works. A row whose twin fails would prove nothing, so that is a failure too.
 //!
+//! The table is run a second time through sessions, each row as the second command after a hostile first one
+//! (`hostile.rs`); a row that says nothing there tells why.
+//!
 //! `RINGFENCE_ESCAPE_ROW=name` runs only the rows whose name holds that word; `--no-capture` (nextest:
 //! `--success-output final`) shows how each row was held.
 
@@ -11,6 +14,7 @@ mod bombs;
 mod devices;
 mod files;
 mod guard;
+mod hostile;
 mod input;
 mod kernel;
 mod proc;
@@ -34,12 +38,22 @@ macro_rules! topics {
 
             #[test]
             fn as_root() {
-                row::check(stringify!($topic), crate::$topic::rows(), Identity::Root);
+                row::check(stringify!($topic), &crate::$topic::rows(), Identity::Root);
             }
 
             #[test]
             fn as_user() {
-                row::check(stringify!($topic), crate::$topic::rows(), Identity::User);
+                row::check(stringify!($topic), &crate::$topic::rows(), Identity::User);
+            }
+
+            #[test]
+            fn in_a_session_as_root() {
+                row::check_in_session(stringify!($topic), &crate::$topic::rows(), Identity::Root);
+            }
+
+            #[test]
+            fn in_a_session_as_user() {
+                row::check_in_session(stringify!($topic), &crate::$topic::rows(), Identity::User);
             }
         })*
     };

@@ -13,6 +13,20 @@ pub(crate) enum Shown {
 
 pub(crate) type Side = Rc<dyn Fn(Identity) -> Result<Shown, String>>;
 
+/// How a row is shown for the second command of a session.
+#[derive(Clone)]
+pub(crate) enum InSession {
+    Held(Side),
+    /// Why it says nothing there, or where it is shown instead.
+    Elsewhere(&'static str),
+}
+
+impl From<&'static str> for InSession {
+    fn from(why: &'static str) -> Self {
+        Self::Elsewhere(why)
+    }
+}
+
 #[derive(Clone)]
 pub(crate) struct Row {
     pub(crate) name: String,
@@ -21,12 +35,14 @@ pub(crate) struct Row {
     pub(crate) held: Side,
     /// The attempt works where the sandbox isn't.
     pub(crate) twin: Side,
+    pub(crate) in_session: InSession,
 }
 
 /// A row whose two sides are written out, for attempts that need the host to act meanwhile.
 pub(crate) fn drill(
     name: &str,
     what: &str,
+    in_session: impl Into<InSession>,
     held: impl Fn(Identity) -> Result<(), String> + 'static,
     twin: impl Fn(Identity) -> Result<(), String> + 'static,
 ) -> Row {
@@ -35,73 +51,127 @@ pub(crate) fn drill(
         what: what.to_owned(),
         held: Rc::new(move |identity| held(identity).map(|()| Shown::Yes("as it must".into()))),
         twin: Rc::new(move |identity| twin(identity).map(|()| Shown::Yes("as it must".into()))),
+        in_session: in_session.into(),
     }
 }
 
 impl Row {
     /// Not a boundary where `applies`, and named so, by the row's name, in SECURITY.md. The attempt must work there: if it
     /// is held one day, both have to change.
-    pub(crate) fn not_a_boundary(self, applies: impl Fn(Identity) -> bool + 'static) -> Self {
-        let (name, held) = (self.name.clone(), self.held.clone());
-        let side = move |identity| {
-            if !applies(identity) {
-                return held(identity);
-            }
-            if !include_str!("../../../../SECURITY.md").contains(&format!("`{name}`")) {
-                return Err("SECURITY.md does not name this gap".to_owned());
-            }
-            match held(identity) {
-                Err(_) => Ok(Shown::Skipped("not a boundary here, see SECURITY.md".into())),
-                Ok(_) => Err("it is held: take it out of SECURITY.md and of the gaps".to_owned()),
-            }
+    pub(crate) fn not_a_boundary(self, applies: impl Fn(Identity) -> bool + Clone + 'static) -> Self {
+        let gap = |held: Side| -> Side {
+            let (name, applies) = (self.name.clone(), applies.clone());
+            Rc::new(
+                move |identity| {
+                    if applies(identity) { is_open(&name, &held, identity) } else { held(identity) }
+                },
+            )
         };
-        Self { held: Rc::new(side), ..self }
+        let in_session = match self.in_session {
+            InSession::Held(held) => InSession::Held(gap(held)),
+            elsewhere => elsewhere,
+        };
+        Self { held: gap(self.held.clone()), in_session, ..self }
     }
 }
 
-/// Run every row as `identity` and fail with a table of those that did not go as they must.
-pub(crate) fn check(topic: &str, rows: Vec<Row>, identity: Identity) {
+fn is_open(name: &str, held: &Side, identity: Identity) -> Result<Shown, String> {
+    if !include_str!("../../../../SECURITY.md").contains(&format!("`{name}`")) {
+        return Err("SECURITY.md does not name this gap".to_owned());
+    }
+    match held(identity) {
+        Err(_) => Ok(Shown::Skipped("not a boundary here, see SECURITY.md".into())),
+        Ok(_) => Err("it is held: take it out of SECURITY.md and of the gaps".to_owned()),
+    }
+}
+
+/// Run every row and its twin as `identity` and fail with a table of those that did not go as they must.
+pub(crate) fn check(topic: &str, rows: &[Row], identity: Identity) {
     if !identity.is_available() {
         return;
     }
-    let before = Leftovers::before().without_fds();
-    let only = std::env::var("RINGFENCE_ESCAPE_ROW").ok();
-    let (mut held, mut twins, mut skipped, mut failures) = (0, 0, Vec::new(), Vec::new());
-    for row in rows.iter().filter(|row| only.as_ref().is_none_or(|name| row.name.contains(name))) {
-        match run_side(&row.held, identity) {
-            Ok(Shown::Yes(how)) => {
-                for left in before.since() {
-                    failures.push(format!("LEFT BEHIND  {left}"));
-                }
-                println!("held  {}: {how}", row.name);
-                held += 1;
-            }
-            Ok(Shown::Skipped(why)) => skipped.push(format!("{}: {why}", row.name)),
-            Err(why) => failures.push(format!("NOT HELD  {}: {}\n    {}", row.name, row.what, indent(&why))),
-        }
+    let mut report = Report::new();
+    for row in wanted(rows) {
+        report.held(row, &row.held, identity);
         match run_side(&row.twin, identity) {
             Ok(Shown::Yes(how)) => {
                 println!("twin  {}: {how}", row.name);
-                twins += 1;
+                report.twins += 1;
             }
-            Ok(Shown::Skipped(why)) => skipped.push(format!("twin of {}: {why}", row.name)),
-            Err(why) => failures.push(format!("NO TWIN   {}: {}\n    {}", row.name, row.what, indent(&why))),
+            Ok(Shown::Skipped(why)) => report.skipped.push(format!("twin of {}: {why}", row.name)),
+            Err(why) => report.fail("NO TWIN", row, &why),
         }
     }
-    println!(
-        "{topic} as {identity:?}: {held} attempts held, {twins} twins worked, {} skipped",
-        skipped.len()
-    );
-    for line in &skipped {
-        println!("skipped {line}");
+    report.finish(topic, identity);
+}
+
+/// Run every row as `identity` as the second command of a session. Its twin is that of the same row outside one.
+pub(crate) fn check_in_session(topic: &str, rows: &[Row], identity: Identity) {
+    if !identity.is_available() {
+        return;
     }
-    assert!(
-        failures.is_empty(),
-        "{topic} as {identity:?}: {} of {} rows failed\n\n{}\n",
-        failures.len(),
-        rows.len(),
-        failures.join("\n\n")
-    );
+    let mut report = Report::new();
+    for row in wanted(rows) {
+        match &row.in_session {
+            InSession::Held(side) => report.held(row, side, identity),
+            InSession::Elsewhere(why) => report.skipped.push(format!("{}: {why}", row.name)),
+        }
+    }
+    report.finish(&format!("{topic} in a session"), identity);
+}
+
+fn wanted(rows: &[Row]) -> impl Iterator<Item = &Row> {
+    let only = std::env::var("RINGFENCE_ESCAPE_ROW").ok();
+    rows.iter().filter(move |row| only.as_ref().is_none_or(|name| row.name.contains(name)))
+}
+
+struct Report {
+    before: Leftovers,
+    held: u32,
+    twins: u32,
+    skipped: Vec<String>,
+    failures: Vec<String>,
+}
+
+impl Report {
+    fn new() -> Self {
+        let before = Leftovers::before().without_fds();
+        Self { before, held: 0, twins: 0, skipped: Vec::new(), failures: Vec::new() }
+    }
+
+    fn held(&mut self, row: &Row, side: &Side, identity: Identity) {
+        match run_side(side, identity) {
+            Ok(Shown::Yes(how)) => {
+                let left = self.before.since();
+                self.failures.extend(left.into_iter().map(|left| format!("LEFT BEHIND  {left}")));
+                println!("held  {}: {how}", row.name);
+                self.held += 1;
+            }
+            Ok(Shown::Skipped(why)) => self.skipped.push(format!("{}: {why}", row.name)),
+            Err(why) => self.fail("NOT HELD", row, &why),
+        }
+    }
+
+    fn fail(&mut self, how: &str, row: &Row, why: &str) {
+        self.failures.push(format!("{how:<9} {}: {}\n    {}", row.name, row.what, indent(why)));
+    }
+
+    fn finish(self, topic: &str, identity: Identity) {
+        let Self { held, twins, skipped, failures, .. } = self;
+        println!(
+            "{topic} as {identity:?}: {held} attempts held, {twins} twins worked, {} skipped",
+            skipped.len()
+        );
+        for line in &skipped {
+            println!("skipped {line}");
+        }
+        assert!(
+            failures.is_empty(),
+            "{topic} as {identity:?}: {} failures\n\n{}\n",
+            failures.len(),
+            failures.join("\n\n")
+        );
+    }
 }
 
 fn run_side(side: &Side, identity: Identity) -> Result<Shown, String> {

@@ -1,10 +1,12 @@
 //! The network: each address family, and every listening socket of the host that a program might reach. All of it
 //! on loopback or in a network namespace that the test makes.
 
-use ringfence_testing::{Greeter, Identity, Scene, Stage, Test, Victim};
+use std::rc::Rc;
+
+use ringfence_testing::{Greeter, Identity, Running, Scene, Session, Stage, Test, Victim};
 
 use crate::attempt::{Props, Twin, attempt};
-use crate::row::{Row, drill};
+use crate::row::{InSession, Row, Shown, drill};
 
 /// Family, type, protocol: all that the kernel knows but unix, TCP, UDP and route netlink.
 const FAMILIES: &[(&str, u32, u32, u32)] = &[
@@ -183,17 +185,28 @@ fn later(name: &'static str, what: &'static str, serve: Serve, attack: fn(&Scene
         let path = scene.path("ws/socket").to_string_lossy().into_owned();
         serve(scene.identity, &scene.workspace(), &path, &scene.token)
     };
+    let attacked = move |scene: &Scene, running: Running| {
+        let _server = serve(scene);
+        let outcome = running.wait();
+        let held = outcome.output.contains("held:") && outcome.exit != 124;
+        if held && !outcome.output.contains("escaped:") { Ok(()) } else { Err(outcome.describe()) }
+    };
+    let in_session = move |identity| {
+        let scene = Scene::new(identity);
+        let probe = Stage::get().probe_dir().display().to_string();
+        let session = Session::create(&scene, ["--profile", "moderate", "--read", &probe]);
+        crate::hostile::first_command(&session, name);
+        let running = session.exec_test(&["--timeout", "60s"]).spawn(["bash", "-c", &script(&scene)]);
+        attacked(&scene, running).map(|()| Shown::Yes("as it must".into()))
+    };
     drill(
         name,
         what,
+        InSession::Held(Rc::new(in_session)),
         move |identity| {
             let scene = Scene::new(identity);
             let test = Test::in_scene(&scene).profile("moderate").with_probe();
-            let running = test.args(["--timeout", "60s"]).spawn(["bash", "-c", &script(&scene)]);
-            let _server = serve(&scene);
-            let outcome = running.wait();
-            let held = outcome.output.contains("held:") && outcome.exit != 124;
-            if held && !outcome.output.contains("escaped:") { Ok(()) } else { Err(outcome.describe()) }
+            attacked(&scene, test.args(["--timeout", "60s"]).spawn(["bash", "-c", &script(&scene)]))
         },
         move |identity| {
             let scene = Scene::new(identity);
@@ -278,6 +291,7 @@ fn other_network() -> Row {
     drill(
         "other-network",
         "connects to an address of the host's network",
+        "the network namespace is that of the rows beside it, which a session holds",
         move |identity| {
             let scene = Scene::new(identity);
             let stage = Stage::get();

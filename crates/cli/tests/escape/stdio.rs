@@ -38,6 +38,9 @@ pub(crate) fn rows() -> Vec<Row> {
     rows
 }
 
+/// Why most of these rows are not a session's.
+const PIPES_ONLY: &str = "a command of a session gets pipes and nothing else: tests/session/protocol.rs";
+
 fn read_write(path: PathBuf) -> std::io::Result<File> {
     OpenOptions::new().read(true).write(true).open(path)
 }
@@ -80,6 +83,7 @@ fn on_file(
     drill(
         name,
         what,
+        PIPES_ONLY,
         move |identity| {
             let scene = Scene::new(identity);
             let stdin = open(scene.secret()).map_err(|error| error.to_string())?;
@@ -111,6 +115,7 @@ fn stdin_directory(name: &str, what: &str, path_only: bool) -> Row {
     drill(
         name,
         what,
+        PIPES_ONLY,
         move |identity| {
             let scene = Scene::new(identity);
             let line = probe_line(&["open-beneath-stdin", "secret", &scene.token]);
@@ -140,6 +145,7 @@ fn stdin_block_device() -> Option<Row> {
     Some(drill(
         "stdin-block-device",
         "is given a disk as stdin",
+        PIPES_ONLY,
         move |identity| {
             let scene = Scene::new(identity);
             let stdin = File::open(device).map_err(|error| error.to_string())?;
@@ -172,6 +178,7 @@ fn stdout_read(name: &str, what: &str, attempt: &'static str) -> Row {
     drill(
         name,
         what,
+        PIPES_ONLY,
         move |identity| {
             let scene = Scene::new(identity);
             let outcome = plain(&scene).stdout_file(open(&scene)).run(probe_line(&[attempt, &scene.token]));
@@ -200,6 +207,7 @@ fn stdout_chmod() -> Row {
     drill(
         "stdout-chmod",
         "changes the mode of the file behind stdout",
+        PIPES_ONLY,
         move |identity| {
             let scene = Scene::new(identity);
             let outcome = plain(&scene).stdout_file(log(&scene)).run(probe_line(&["chmod-stdout"]));
@@ -227,6 +235,7 @@ fn leaked_fd(name: &str, what: &str, directory: bool) -> Row {
     drill(
         name,
         what,
+        PIPES_ONLY,
         move |identity| {
             let scene = Scene::new(identity);
             let leak = open(&scene);
@@ -251,6 +260,7 @@ fn leaked_environment() -> Row {
     drill(
         "leaked-environment",
         "finds a variable of the caller's environment",
+        "tests/session/words.rs",
         |identity: Identity| {
             let scene = Scene::new(identity);
             for profile in ["restrictive", "moderate", "permissive"] {

@@ -8,7 +8,7 @@ use ringfence_testing::{Identity, Scene, Stage};
 use rustix::pty::OpenptFlags;
 
 use crate::attempt::{Twin, attempt};
-use crate::row::{Row, Shown};
+use crate::row::{InSession, Row, Shown};
 
 pub(crate) fn rows() -> Vec<Row> {
     vec![
@@ -82,5 +82,6 @@ fn on_terminal(name: &str, what: &str, attempt: &'static str, flags: &'static [&
             let text = under_terminal(&scene, vec![probe(), attempt.to_owned()]);
             if text.contains("escaped:") { Ok(Shown::Yes(text.trim().to_owned())) } else { Err(text) }
         }),
+        in_session: InSession::Elsewhere("tests/session/terminals.rs"),
     }
 }

@@ -82,6 +82,7 @@ fn past_timeout(attempt: &'static str) -> Row {
     drill(
         &format!("timeout-{attempt}"),
         "is still there after --timeout",
+        "tests/session/ends.rs",
         move |identity| {
             let scene = Scene::new(identity);
             let test =
@@ -101,6 +102,7 @@ fn past_the_end() -> Row {
     drill(
         "daemon-after-end",
         "leaves a daemon behind when it ends by itself",
+        "tests/session/ends.rs",
         |identity| {
             let scene = Scene::new(identity);
             let [probe, attempt, token] = line("linger-double-fork", &scene);
@@ -121,6 +123,7 @@ fn past_the_killed_cli() -> Row {
     drill(
         "daemon-after-kill-9",
         "goes on when ringfence itself is killed",
+        "tests/session/ends.rs",
         |identity| {
             let scene = Scene::new(identity);
             let test = Test::in_scene(&scene).profile("restrictive").with_probe();

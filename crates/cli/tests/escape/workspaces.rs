@@ -53,6 +53,7 @@ fn host_rename() -> Row {
     drill(
         "host-rename-over-protected",
         "writes a protected file that the host has replaced meanwhile",
+        "the workspace is prepared by the same steps, before the first command",
         move |identity| {
             let scene = Scene::new(identity);
             scene.write("ws/.git/config", "[core]\n");
@@ -89,6 +90,7 @@ fn two_sandboxes() -> Row {
     drill(
         "two-sandboxes",
         "makes a protected file after another sandbox of the workspace has ended",
+        "the workspace is prepared by the same steps, before the first command",
         move |identity| {
             let scene = Scene::new(identity);
             let script = format!(
@@ -127,6 +129,7 @@ fn symlinked_workspace() -> Row {
     drill(
         "workspace-symlink",
         "reads beside a workspace that was given as a link",
+        "the workspace is prepared by the same steps, before the first command",
         |identity| {
             let scene = Scene::new(identity);
             scene.write("ws/mine", &scene.token);
@@ -162,6 +165,7 @@ fn newline_in_path() -> Row {
     drill(
         "workspace-newline",
         "gets out by a workspace with a newline in its path",
+        "the workspace is prepared by the same steps, before the first command",
         |identity| {
             let scene = Scene::new(identity);
             scene.write(&format!("{NAME}/mine"), &scene.token);
@@ -193,6 +197,7 @@ fn swapped_workspace() -> Row {
     drill(
         "workspace-swapped",
         "starts while its workspace is swapped for a link",
+        "the workspace is prepared by the same steps, before the first command",
         |identity| {
             let scene = Scene::new(identity);
             scene.mkdir("real");
