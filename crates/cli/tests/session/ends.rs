@@ -1,0 +1,201 @@
+//! How commands and sessions end, and that all of what ends is gone.
+
+use std::time::{Duration, Instant};
+
+use ringfence_testing::{Scene, Session, Stage, Test, eventually};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{each, mark, marked, nobody_remains};
+
+fn flags() -> [String; 4] {
+    let reads = Stage::get().probe_dir().display().to_string();
+    ["--profile".into(), "restrictive".into(), "--read".into(), reads]
+}
+
+pub(crate) fn kill_keeper(session: &Session<'_>, signal: Signal) {
+    let keeper = Pid::from_raw(session.keeper() as i32).unwrap();
+    kill_process(keeper, signal).unwrap();
+}
+
+fn state(session: &Session<'_>) -> String {
+    session.listed().map_or_else(String::new, |row| row["state"].as_str().unwrap_or_default().to_owned())
+}
+
+#[test]
+fn a_timeout_kills_the_tree_of_its_command_and_nothing_else() {
+    each(|scene| {
+        scene.write("ws/sprint", "[ $1 -gt 0 ] && sh ./sprint $(($1 - 1)) $2 &\nexit 0\n");
+        let workspace = ["--workspace".to_owned(), scene.workspace().display().to_string()];
+        let session = Session::create(scene, flags().into_iter().chain(workspace));
+        let probe = &*Stage::get().probe.display().to_string();
+        let other = format!("{}other", scene.token);
+        session.detach(&[], &format!("sleep 1000 & sleep 1000; : {other}"));
+        let mark = &*mark(scene);
+        let sprint = format!("sh ./sprint 3000 {mark}; trap '' TERM; sleep 1000");
+        let lines: [Vec<&str>; 5] = [
+            vec![probe, "linger-session", mark],
+            vec![probe, "linger-double-fork", mark],
+            vec![probe, "linger-stubborn", mark],
+            vec![probe, "linger-relay", mark],
+            vec!["bash", "-c", &sprint],
+        ];
+        for line in lines {
+            let outcome = session.exec_with(&["--timeout", "500ms"], line);
+            outcome.code(124).denial("limits.wall_time");
+            nobody_remains(mark);
+            assert_eq!(ringfence_testing::processes_with_marker(&other).len(), 1, "the other one is gone");
+        }
+        session.sh("pgrep -xc sleep").stdout("2\n");
+        session.assert_answers();
+    });
+}
+
+#[test]
+fn the_time_to_live_ends_a_session_that_is_busy_too() {
+    each(|scene| {
+        let session = Session::create(scene, ["--ttl", "2s"]);
+        session.detach(&[], &format!("sleep 1000; : {}", mark(scene)));
+        eventually("it has ended", || state(&session) == "ended: time to live");
+        nobody_remains(&mark(scene));
+        session.call("exec", &["true"]).refused("has ended");
+    });
+}
+
+#[test]
+fn more_time_can_be_given() {
+    each(|scene| {
+        let session = Session::create(scene, ["--ttl", "2s"]);
+        session.call("extend", &["--ttl", "1h"]).code(0);
+        let left = session.json("inspect", &[])["status"]["ttl_ms"].as_u64().unwrap();
+        assert!(left > 3_500_000, "{left}");
+        std::thread::sleep(Duration::from_millis(2_500));
+        session.assert_answers();
+    });
+}
+
+#[test]
+fn an_idle_session_ends_but_not_while_something_runs() {
+    each(|scene| {
+        let session = Session::create(scene, ["--idle-timeout", "1s"]);
+        let started = Instant::now();
+        session.detach(&[], "sleep 4");
+        while started.elapsed() < Duration::from_millis(3_500) {
+            // Its directory only: a client would be something that happens.
+            assert!(session.place().join("socket").exists(), "ended while a process ran");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        eventually("it has ended", || !session.place().join("socket").exists());
+        assert_eq!(state(&session), "ended: idle");
+    });
+}
+
+#[test]
+fn the_tree_of_a_foreground_command_goes_with_its_client() {
+    each(|scene| {
+        let session = Session::create(scene, flags());
+        let script = format!("setsid sleep 1000 & (trap '' TERM; sleep 1000) & yes; : {}", mark(scene));
+        let client = session.start_sh(&script);
+        // The client carries the mark too.
+        eventually("the command runs", || marked(scene) >= 2);
+        client.signal(Signal::KILL);
+        drop(client);
+        nobody_remains(&mark(scene));
+        session.sh("test -z \"$(pgrep -x 'sleep|yes')\"").code(0);
+        session.assert_answers();
+    });
+}
+
+#[test]
+fn a_signal_to_the_client_is_passed_on_and_the_second_one_kills() {
+    each(|scene| {
+        let session = Session::create(scene, flags());
+        let client =
+            session.start_sh("trap 'echo caught; exit 5' TERM; echo on; while :; do sleep 0.1; done");
+        eventually("the command runs", || session.json("inspect", &[])["status"]["running"] == 1);
+        std::thread::sleep(Duration::from_millis(300));
+        client.signal(Signal::TERM);
+        client.wait().code(5).stdout("on\ncaught\n");
+        let client = session.start_sh(&format!("trap '' TERM; sleep 1000 & wait; wait; : {}", mark(scene)));
+        eventually("the command runs", || session.json("inspect", &[])["status"]["running"] == 1);
+        std::thread::sleep(Duration::from_millis(300));
+        client.signal(Signal::TERM);
+        std::thread::sleep(Duration::from_millis(300));
+        client.signal(Signal::TERM);
+        client.wait().code(128 + 9);
+        nobody_remains(&mark(scene));
+    });
+}
+
+#[test]
+fn a_keeper_that_is_told_to_end_says_so() {
+    each(|scene| {
+        let session = Session::create(scene, flags());
+        session.detach(&[], &format!("sleep 1000; : {}", mark(scene)));
+        kill_keeper(&session, Signal::TERM);
+        eventually("it has ended", || state(&session) == "ended: keeper was told to");
+        nobody_remains(&mark(scene));
+    });
+}
+
+/// As after a restart of the machine: the directory is there, nobody holds it.
+#[test]
+fn a_dead_keeper_is_told_of_and_its_logs_stay() {
+    each(|scene| {
+        scene.write("ws/file", "mine");
+        let session = Session::create(scene, flags().into_iter().chain(direct(scene)));
+        let process = session.detach(&[], &format!("echo kept; echo too >&2; sleep 1000; : {}", mark(scene)));
+        eventually("its output is kept", || session.call("logs", &[process.to_string()]).output == "kept\n");
+        kill_keeper(&session, Signal::KILL);
+        nobody_remains(&mark(scene));
+        session.call("exec", &["true"]).refused("has ended");
+        assert_eq!(state(&session), "ended: keeper was killed");
+        session.call("inspect", &[] as &[&str]).code(0).stdout_contains("keeper was killed");
+        session.call("logs", &[process.to_string()]).code(0).stdout("kept\n").stderr_contains("too");
+        session.call("logs", &["--follow", &process.to_string()]).code(0).stdout("kept\n");
+        session.make(flags()).call().refused("still has its files");
+        // What it could not take away itself, the next one does.
+        Test::in_scene(scene).args(direct(scene)).run(["true"]).code(0);
+        assert_eq!(scene.read("ws/file").as_deref(), Some("mine"));
+        let entries = std::fs::read_dir(scene.workspace()).unwrap().count();
+        assert_eq!(entries, 1, "placeholders are left");
+        session.remove();
+    });
+}
+
+fn direct(scene: &Scene) -> [String; 2] {
+    ["--workspace".into(), scene.workspace().display().to_string()]
+}
+
+#[test]
+fn removing_a_session_takes_everything() {
+    each(|scene| {
+        let session = Session::create(scene, flags());
+        session.detach(&[], &format!("trap '' TERM HUP; sleep 1000 & wait; : {}", mark(scene)));
+        let client = session.start_sh(&format!("sleep 1000; : {}", mark(scene)));
+        eventually("both run", || session.json("inspect", &[])["status"]["running"] == 2);
+        let place = session.place();
+        session.remove();
+        assert!(!place.exists(), "its directory is there");
+        client.wait().refused("has ended");
+        nobody_remains(&mark(scene));
+    });
+}
+
+#[test]
+fn a_paused_session_stands_still_and_its_time_is_not_counted() {
+    each(|scene| {
+        let session = Session::create(scene, flags());
+        let process = session.detach(&["--timeout", "4s"], "while :; do echo x; sleep 0.02; done");
+        session.call("pause", &[] as &[&str]).code(0);
+        std::thread::sleep(Duration::from_millis(300));
+        let count = || session.json("ps", &[])[0]["output"].as_u64().unwrap();
+        let before = count();
+        session.call("exec", &["true"]).refused("paused");
+        std::thread::sleep(Duration::from_secs(5));
+        assert_eq!(count(), before, "it went on");
+        assert_eq!(session.json("ps", &[])[0]["result"], serde_json::Value::Null, "its time was counted");
+        session.call("resume", &[] as &[&str]).code(0);
+        eventually("it goes on", || count() > before);
+        session.call("wait", &[process.to_string()]).code(124);
+    });
+}
