@@ -274,7 +274,11 @@ fn keep_protected(
     keeper.build(place, facts)?;
     keeper.dies_at = ttl.map(|ttl| Instant::now() + ttl);
     keeper.touched = Instant::now();
-    tell_ready(report)?;
+    if let Err(refusal) = tell_ready(report) {
+        // Whoever would take it away on a failure is gone.
+        let _ = place.remove();
+        return Err(refusal);
+    }
     sweep_cgroups(&plan.cgroups);
     let why = keeper.serve();
     let Keeper { held, mut warden, mut denials, clients, enders, .. } = keeper;
