@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use ringfence_testing::{Scene, Session, Stage, Test, eventually};
+use ringfence_testing::{Scene, Session, Stage, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{each, mark, marked, nobody_remains};
+use crate::{each, mark, marked, nobody_remains, sweep};
 
 fn flags() -> [String; 4] {
     let reads = Stage::get().probe_dir().display().to_string();
@@ -153,8 +153,7 @@ fn a_dead_keeper_is_told_of_and_its_logs_stay() {
         session.call("logs", &[process.to_string()]).code(0).stdout("kept\n").stderr_contains("too");
         session.call("logs", &["--follow", &process.to_string()]).code(0).stdout("kept\n");
         session.make(flags()).call().refused("still has its files");
-        // What it could not take away itself, the next one does.
-        Test::in_scene(scene).args(direct(scene)).run(["true"]).code(0);
+        sweep(scene);
         assert_eq!(scene.read("ws/file").as_deref(), Some("mine"));
         let entries = std::fs::read_dir(scene.workspace()).unwrap().count();
         assert_eq!(entries, 1, "placeholders are left");

@@ -12,7 +12,7 @@ mod protocol;
 mod terminals;
 mod words;
 
-use ringfence_testing::{Identity, Leftovers, Scene, eventually, processes_with_marker};
+use ringfence_testing::{Identity, Leftovers, Scene, Test, eventually, processes_with_marker};
 
 /// In a fresh scene as each identity; nothing of the drill may be left.
 fn each(drill: impl Fn(&Scene)) {
@@ -22,6 +22,11 @@ fn each(drill: impl Fn(&Scene)) {
         drill(&scene);
         before.assert_none_since();
     }
+}
+
+/// What a killed keeper could not take away itself, the next sandbox does.
+fn sweep(scene: &Scene) {
+    Test::in_scene(scene).profile("restrictive").workspace(scene.workspace()).run(["true"]).code(0);
 }
 
 /// A word that commands carry in their arguments, and nothing else does.

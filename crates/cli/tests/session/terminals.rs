@@ -8,12 +8,12 @@ use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ringfence_testing::{Scene, Session, Stage, Test, eventually};
+use ringfence_testing::{Scene, Session, Stage, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
 
-use crate::{each, mark, nobody_remains};
+use crate::{each, mark, nobody_remains, sweep};
 
 /// `ringfence` on a terminal of its own, and what that shows.
 struct Terminal {
@@ -22,6 +22,7 @@ struct Terminal {
     /// The end that programs have; it stays open so that its modes can be looked at.
     end: File,
     shown: Arc<Mutex<String>>,
+    before: Termios,
 }
 
 impl Terminal {
@@ -35,6 +36,7 @@ impl Terminal {
         let end = File::from(rustix::fs::open(&path, flags, rustix::fs::Mode::empty()).unwrap());
         let keyboard = File::from(emulator);
         resize(&keyboard, 30, 100);
+        let before = tcgetattr(&end).unwrap();
         // It becomes `ringfence` itself: nothing forks in between.
         let mut command = Command::new("setsid");
         command.arg("--ctty").arg(&Stage::get().ringfence).arg("session").args(args);
@@ -52,7 +54,7 @@ impl Terminal {
                 text.lock().unwrap().push_str(&String::from_utf8_lossy(&buffer[..read]));
             }
         });
-        Self { child, keyboard, end, shown }
+        Self { child, keyboard, end, shown, before }
     }
 
     fn types(&mut self, text: &str) {
@@ -66,6 +68,14 @@ impl Terminal {
 
     fn modes(&self) -> Termios {
         tcgetattr(self.end.as_fd()).unwrap()
+    }
+
+    fn is_as_it_was(&self) -> bool {
+        let (now, before) = (self.modes(), &self.before);
+        now.local_modes == before.local_modes
+            && now.input_modes == before.input_modes
+            && now.output_modes == before.output_modes
+            && now.control_modes == before.control_modes
     }
 
     fn is_raw(&self) -> bool {
@@ -93,13 +103,6 @@ fn resize(terminal: &File, rows: u16, columns: u16) {
     tcsetwinsize(terminal, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
 }
 
-fn same(one: &Termios, other: &Termios) -> bool {
-    one.local_modes == other.local_modes
-        && one.input_modes == other.input_modes
-        && one.output_modes == other.output_modes
-        && one.control_modes == other.control_modes
-}
-
 #[test]
 fn a_command_has_a_terminal_of_the_callers_size_and_hears_of_a_new_one() {
     each(|scene| {
@@ -125,18 +128,17 @@ fn the_callers_terminal_is_as_it_was_however_it_ends() {
         let script = format!("echo ready; read -r line; exit $line; : {}", mark(scene));
         let args = ["exec", "-t", &session.name, "--", "bash", "-c", &script];
         let mut terminal = Terminal::start(scene, &args);
-        let before = terminal.modes();
         terminal.shows("ready");
         terminal.types("7\r");
         assert_eq!(terminal.code(), 7);
-        assert!(same(&terminal.modes(), &before), "after an end: {:?}", terminal.modes());
+        assert!(terminal.is_as_it_was(), "after an end: {:?}", terminal.modes());
 
         let mut terminal = Terminal::start(scene, &args);
         terminal.shows("ready");
         eventually("it is raw", || terminal.is_raw());
         terminal.signal(Signal::TERM);
         assert_eq!(terminal.code(), 128 + 15);
-        assert!(same(&terminal.modes(), &before), "after SIGTERM: {:?}", terminal.modes());
+        assert!(terminal.is_as_it_was(), "after SIGTERM: {:?}", terminal.modes());
         nobody_remains(&mark(scene));
 
         let script = format!("trap '' TERM; echo ready; sleep 1000 & wait; wait; : {}", mark(scene));
@@ -147,7 +149,7 @@ fn the_callers_terminal_is_as_it_was_however_it_ends() {
         std::thread::sleep(Duration::from_millis(300));
         terminal.signal(Signal::TERM);
         assert_eq!(terminal.code(), 128 + 9);
-        assert!(same(&terminal.modes(), &before), "after two SIGTERMs: {:?}", terminal.modes());
+        assert!(terminal.is_as_it_was(), "after two SIGTERMs: {:?}", terminal.modes());
         nobody_remains(&mark(scene));
     });
 }
@@ -158,14 +160,12 @@ fn the_terminal_is_given_back_when_the_session_ends_under_it() {
         let session = Session::create(scene, ["--profile", "restrictive"]);
         let args = ["exec", "-t", &session.name, "--", "bash", "-c", "echo ready; sleep 1000"];
         let mut terminal = Terminal::start(scene, &args);
-        let before = terminal.modes();
         terminal.shows("ready");
         crate::ends::kill_keeper(&session, Signal::KILL);
         assert_eq!(terminal.code(), 125);
         terminal.shows("has ended");
-        assert!(same(&terminal.modes(), &before), "{:?}", terminal.modes());
-        // What the killed keeper could not take away, the next sandbox does.
-        Test::in_scene(scene).run(["true"]).code(0);
+        assert!(terminal.is_as_it_was(), "{:?}", terminal.modes());
+        sweep(scene);
     });
 }
 
