@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use ringfence_testing::{Identity, Leftovers, Running, Scene, Session, eventually};
+use ringfence_testing::{Identity, Running, Scene, Session, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{mark, nobody_remains, sweep};
+use crate::{each, each_swept, mark, nobody_remains};
 
 fn kills() -> u32 {
     std::env::var("RINGFENCE_SOAK_SESSION_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(20)
@@ -39,30 +39,26 @@ fn busy(scene: &Scene) -> String {
 
 #[test]
 fn a_killed_keeper_takes_its_sandbox_with_it() {
-    for identity in Identity::all() {
-        let mut moments = Moments::new("keepers", identity);
-        let scene = Scene::new(identity);
-        let before = Leftovers::before().without_fds().watch(scene.workspace()).marker(&scene.token);
+    each_swept(|scene| {
+        let mut moments = Moments::new("keepers", scene.identity);
         for _ in 0..kills() {
             // Its own name: the old one's files stay until they are removed.
-            let session = Session::create(&scene, ["--output-limit", "1M"]);
+            let session = Session::create(scene, ["--output-limit", "1M"]);
             let keeper = Pid::from_raw(session.keeper() as i32).unwrap();
             let clients: Vec<Running> =
-                (0..3).map(|_| start_something(&scene, &session, &mut moments)).collect();
+                (0..3).map(|_| start_something(scene, &session, &mut moments)).collect();
             moments.pass(Duration::from_millis(60));
             kill_process(keeper, Signal::KILL).unwrap();
             // Each notices, whatever it was doing.
             for client in clients {
                 let _ = client.wait();
             }
-            nobody_remains(&mark(&scene));
+            nobody_remains(&mark(scene));
             let row = session.listed().expect("it is listed");
             assert_eq!(row["state"], "ended: keeper was killed", "{row}");
             session.remove();
         }
-        sweep(&scene);
-        before.assert_none_since();
-    }
+    });
 }
 
 fn start_something(scene: &Scene, session: &Session<'_>, moments: &mut Moments) -> Running {
@@ -77,14 +73,12 @@ fn start_something(scene: &Scene, session: &Session<'_>, moments: &mut Moments) 
 
 #[test]
 fn a_killed_client_changes_nothing_for_the_session() {
-    for identity in Identity::all() {
-        let mut moments = Moments::new("clients", identity);
-        let scene = Scene::new(identity);
-        let before = Leftovers::before().without_fds().watch(scene.workspace()).marker(&scene.token);
-        let session = Session::create(&scene, ["--output-limit", "1M"]);
+    each(|scene| {
+        let mut moments = Moments::new("clients", scene.identity);
+        let session = Session::create(scene, ["--output-limit", "1M"]);
         let kept = session.detach(&[], &format!("yes; : {}kept", scene.token));
         for _ in 0..kills() {
-            let script = busy(&scene);
+            let script = busy(scene);
             let detached = moments.below(4) == 3;
             let client = match moments.below(3) {
                 _ if detached => session.exec_test(&["-d"]).plain().spawn(["bash", "-c", &script]),
@@ -98,13 +92,12 @@ fn a_killed_client_changes_nothing_for_the_session() {
             if detached {
                 end_all_but(&session, kept);
             }
-            nobody_remains(&mark(&scene));
+            nobody_remains(&mark(scene));
             session.assert_answers();
         }
         assert_eq!(ringfence_testing::processes_with_marker(&format!("{}kept", scene.token)).len(), 1);
         session.remove();
-        before.assert_none_since();
-    }
+    });
 }
 
 /// A detached process whose client was killed runs, if it was started at all.
@@ -127,13 +120,11 @@ fn end_all_but(session: &Session<'_>, kept: u32) {
 
 #[test]
 fn a_create_that_is_killed_makes_a_whole_session_or_none() {
-    for identity in Identity::all() {
-        let mut moments = Moments::new("creates", identity);
-        let scene = Scene::new(identity);
-        let before = Leftovers::before().without_fds().watch(scene.workspace()).marker(&scene.token);
+    each_swept(|scene| {
+        let mut moments = Moments::new("creates", scene.identity);
         let mut made = 0;
         for _ in 0..kills() {
-            let session = Session::named(&scene);
+            let session = Session::named(scene);
             let running = session.make(["--profile", "moderate"]).spawn_call();
             moments.pass(Duration::from_millis(60));
             running.signal(Signal::KILL);
@@ -153,9 +144,7 @@ fn a_create_that_is_killed_makes_a_whole_session_or_none() {
             }
         }
         println!("{made} were made all the same");
-        sweep(&scene);
-        before.assert_none_since();
-    }
+    });
 }
 
 /// Nobody holds it, and nobody is told of it.

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
 
-use crate::{each, mark, nobody_remains, sweep};
+use crate::{each, each_swept, mark, nobody_remains};
 
 /// `ringfence` on a terminal of its own, and what that shows.
 struct Terminal {
@@ -156,7 +156,7 @@ fn the_callers_terminal_is_as_it_was_however_it_ends() {
 
 #[test]
 fn the_terminal_is_given_back_when_the_session_ends_under_it() {
-    each(|scene| {
+    each_swept(|scene| {
         let session = Session::create(scene, ["--profile", "restrictive"]);
         let args = ["exec", "-t", &session.name, "--", "bash", "-c", "echo ready; sleep 1000"];
         let mut terminal = Terminal::start(scene, &args);
@@ -165,7 +165,6 @@ fn the_terminal_is_given_back_when_the_session_ends_under_it() {
         assert_eq!(terminal.code(), 125);
         terminal.shows("has ended");
         assert!(terminal.is_as_it_was(), "{:?}", terminal.modes());
-        sweep(scene);
     });
 }
 
