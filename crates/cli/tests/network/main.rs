@@ -16,6 +16,7 @@ mod proxies;
 mod records;
 mod registries;
 mod relays;
+#[expect(dead_code, reason = "what is of sessions is for the escape table")]
 #[path = "../escape/row.rs"]
 mod row;
 mod rules;
@@ -35,7 +36,7 @@ fn check(topic: &str, rows: Vec<row::Row>, identity: Identity) {
     let Some(internet) = Internet::get() else { return };
     // What a row would start counts as left behind by it.
     internet.services.proxies();
-    row::check(topic, rows, identity);
+    row::check(topic, &rows, identity);
 }
 
 macro_rules! topics {

@@ -48,6 +48,7 @@ fn left_behind(name: &str, script: &'static str) -> Row {
     drill(
         name,
         "leaves a process behind that sends the token when the command has ended",
+        "in a session such a process may stay, and has what the session was granted",
         move |identity| {
             let (internet, scene) = (crate::internet(), Scene::new(identity));
             let test = Test::in_scene(&scene).profile("restrictive").args(["--allow-host", "echo.test:4242"]);

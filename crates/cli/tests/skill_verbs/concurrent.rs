@@ -59,7 +59,7 @@ fn work(place: &Place, worker: u64, until: Instant, count: &Count) {
             _ => &["list"],
         };
         let mut child = place.command(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        if worker % 2 == 0 && (random >> 50) % 3 == 0 {
+        if worker.is_multiple_of(2) && (random >> 50).is_multiple_of(3) {
             std::thread::sleep(Duration::from_millis((random >> 20) % 40));
             let _ = child.kill();
         }

@@ -65,8 +65,8 @@ mod tests {
             [
                 ("name", 2, 2),
                 ("demo", 2, 2),
-                ("description", 3, 5),
-                ("one two", 3, 5),
+                ("description", 3, 3),
+                ("one two", 4, 5),
                 ("metadata", 6, 6),
                 ("key", 7, 7),
                 ("\u{202e}", 7, 7),
