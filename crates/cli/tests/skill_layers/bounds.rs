@@ -61,6 +61,9 @@ fn a_tree_of_any_depth_that_a_killed_builder_left_is_swept() {
             rustix::fs::mkdirat(&inner, "d", 0o700.into()).unwrap();
             let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY;
             inner = rustix::fs::openat(&inner, "d", flags, rustix::fs::Mode::empty()).unwrap().into();
+            // As the builder would have made it.
+            std::os::unix::fs::fchown(&inner, Some(scene.identity.uid()), Some(scene.identity.gid()))
+                .unwrap();
         }
         drop(inner);
         Test::in_scene(scene).verb(["skill", "layers", "rm", "--all"]).call().code(0);

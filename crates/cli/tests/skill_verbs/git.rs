@@ -99,14 +99,14 @@ fn a_repository_runs_nothing_and_leads_nowhere() {
 
 /// One small blob under many names is far more than it looks like.
 #[test]
-fn a_repository_that_is_larger_than_the_sandboxs_disk_is_not_taken() {
+fn a_repository_that_is_larger_than_its_bound_is_not_taken() {
     let place = Place::new();
     place.skill("repo/skills/one", "The first.");
     let at = place.path("ws/repo");
     git(&at, &["init", "-q"]);
     std::fs::write(at.join("zeros"), vec![0; 16 << 20]).unwrap();
     let blob = git(&at, &["hash-object", "-w", "zeros"]);
-    for number in 0..80 {
+    for number in 0..140 {
         let entry = format!("100644,{blob},big/{number}");
         git(&at, &["update-index", "--add", "--cacheinfo", &entry]);
     }
