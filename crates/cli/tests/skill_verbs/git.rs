@@ -99,21 +99,21 @@ fn a_repository_runs_nothing_and_leads_nowhere() {
 
 /// One small blob under many names is far more than it looks like.
 #[test]
-fn a_repository_that_is_larger_than_its_bound_is_not_taken() {
+fn a_repository_with_more_than_a_skill_may_have_is_not_taken() {
     let place = Place::new();
     place.skill("repo/skills/one", "The first.");
     let at = place.path("ws/repo");
     git(&at, &["init", "-q"]);
     std::fs::write(at.join("zeros"), vec![0; 16 << 20]).unwrap();
     let blob = git(&at, &["hash-object", "-w", "zeros"]);
-    for number in 0..140 {
-        let entry = format!("100644,{blob},big/{number}");
+    git(&at, &["add", "skills"]);
+    for number in 0..80 {
+        let entry = format!("100644,{blob},skills/one/big/{number}");
         git(&at, &["update-index", "--add", "--cacheinfo", &entry]);
     }
-    git(&at, &["add", "skills"]);
     git(&at, &["commit", "-qm", "large"]);
     let url = format!("file://{}", std::fs::canonicalize(&at).unwrap().display());
-    place.call(&["add", &format!("{url}#skills/one")]).code(125).has("could not be fetched");
+    place.call(&["add", &format!("{url}#skills/one")]).code(125).has("bytes in all");
     let left = std::fs::read_dir(place.path("state/scratch")).unwrap().count();
     assert_eq!(left, 0, "something of it was left");
 }
