@@ -254,6 +254,7 @@ fn keep_protected(
         held,
         warden,
         heard: Default::default(),
+        early: Vec::new(),
         built: false,
         door: None,
         clients: Clients::default(),

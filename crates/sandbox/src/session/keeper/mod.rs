@@ -61,6 +61,8 @@ struct Keeper<'a> {
     denials: Denials,
     /// What guard said while it had no room for an order.
     heard: RefCell<VecDeque<Message>>,
+    /// What was denied to a command that is being started, by its shim.
+    early: Vec<(Option<i32>, Denial)>,
     built: bool,
     door: Option<OwnedFd>,
     clients: Clients,
@@ -200,9 +202,11 @@ impl Keeper<'_> {
         }
     }
 
-    /// Each new denial to the process that it belongs to, or, where that isn't seen, to the only one that runs.
+    /// Each new denial to the process that it belongs to, or, where that isn't seen, to the only one that runs. A command may
+    /// be denied something before its shim has told of its start: that waits here.
     fn blame(&mut self) {
-        for (shim, denial) in self.denials.take_fresh() {
+        let early = std::mem::take(&mut self.early);
+        for (shim, denial) in early.into_iter().chain(self.denials.take_fresh()) {
             let mut running = self.processes.values_mut().filter(|process| process.is_running());
             let process = match shim {
                 Some(shim) => self.processes.values_mut().find(|process| process.shim == Some(shim)),
@@ -211,10 +215,16 @@ impl Keeper<'_> {
                     _ => None,
                 },
             };
-            if let Some(process) = process {
-                process.blame(denial);
+            match process {
+                Some(process) => process.blame(denial),
+                None if shim.is_some() && self.is_starting() => self.early.push((shim, denial)),
+                None => {}
             }
         }
+    }
+
+    fn is_starting(&self) -> bool {
+        self.processes.values().any(|process| process.is_running() && process.shim.is_none())
     }
 
     /// guard may be waiting for room for its own words: they are taken from it until it takes this.
