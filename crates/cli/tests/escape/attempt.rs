@@ -189,10 +189,27 @@ impl Attempt {
         let scene = Scene::new(identity);
         let props = (self.set_up)(&scene);
         let outcome = self.run_sandboxed(&scene, &props, &[], way);
-        self.judge(&outcome).map_err(|why| format!("{why}\n{}", outcome.describe()))?;
+        let judged = match (self.judge(&outcome), way) {
+            (Err(_), Way::Session) if held_or_killed(&outcome) && self.is_told_by_its_words(identity) => {
+                Ok(())
+            }
+            (judged, _) => judged,
+        };
+        judged.map_err(|why| format!("{why}\n{}", outcome.describe()))?;
         (self.after)(&scene).map_err(|why| format!("{why}\n{}", outcome.describe()))?;
         let denials: Vec<String> = outcome.denials().into_iter().map(|denial| denial.what).collect();
         Ok(format!("{} [{}]", outcome.output.trim(), denials.join(", ")))
+    }
+
+    /// Whether its denial comes from what the command says, which nobody but its client sees in a session.
+    fn is_told_by_its_words(&self, identity: Identity) -> bool {
+        let (Expect::Denied(part) | Expect::Limit(part)) = &self.expect else { return false };
+        let scene = Scene::new(identity);
+        let props = (self.set_up)(&scene);
+        let denials = self.run_sandboxed(&scene, &props, &[], Way::Run).denials();
+        let mut named =
+            denials.iter().filter(|denial| denial.rule.contains(part) || denial.what.contains(part));
+        named.all(|denial| denial.inferred)
     }
 
     fn judge(&self, outcome: &Outcome) -> Result<(), String> {
@@ -294,6 +311,11 @@ impl Attempt {
         let errors = String::from_utf8_lossy(&output.stderr);
         Err(format!("without a sandbox it fails too ({}): {text}{errors}", output.status))
     }
+}
+
+fn held_or_killed(outcome: &Outcome) -> bool {
+    let held = outcome.exit == 1 && outcome.output.contains("held:");
+    !outcome.output.contains("escaped:") && (held || outcome.exit > 128)
 }
 
 /// Namespaces where an ordinary user has every capability, and nothing reaches the host.
