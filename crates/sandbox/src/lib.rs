@@ -49,7 +49,7 @@ pub use ringfence_guard::{
 };
 pub use ringfence_linux::{Exited, unshare_mounts as own_mounts};
 pub use session::{
-    Asked, AsyncProcess, Attending, Claim, EndReason, Exec, ExecStdio, Exposed, LOG_BYTES, LogReader,
+    Asked, AsyncProcess, Attending, Claim, EndReason, Exec, ExecStdio, Exposed, Held, LOG_BYTES, LogReader,
     LogStream, Place, Process, ProcessEnd, ProcessInfo, ProcessResult, Sandbox, SessionEnd, SessionError,
     SessionFacts, SessionSpec, SessionStats, SessionStatus, Stage, Text, WorkspaceKind, attend, forward,
     into_background, places,

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 use ringfence_policy::ByteSize;
 use ringfence_sandbox::own_mounts;
+use ringfence_skills::remove_tree;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -284,7 +285,7 @@ pub fn remove_workspace(places: &Places, name: &str) -> Result<(), ServiceError>
         ));
     }
     for part in [FILES, MOUNTED] {
-        match fs::remove_dir_all(directory.join(part)) {
+        match remove_tree(&directory.join(part)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(problem(error)),
             _ => {}
         }

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use beneath::open_workspace;
+use beneath::{open_workspace, parent};
 use kept::Kept;
 pub(crate) use names::Names;
 pub(crate) use pins::Pins;
@@ -25,7 +25,7 @@ use pins::{Found, find};
 use registry::{Placeholder, Registry};
 pub(crate) use repositories::sockets_in;
 use repositories::{Survey, created, git_places, survey};
-use rustix::fs::fstat;
+use rustix::fs::{Mode, OFlags, fstat, openat};
 pub(crate) use tracking::GitDirectory;
 
 use crate::plan::PlannedWorkspace;
@@ -40,6 +40,8 @@ pub(crate) struct Protection {
     registry: Option<Registry>,
     /// What existed, by inode, and what the small files among it held.
     existing: Vec<(PathBuf, u64)>,
+    /// The same, held: the number of a file that is gone could be given to another one.
+    held: Vec<OwnedFd>,
     contents: Vec<(PathBuf, Kept)>,
     /// Git directories, and the inodes of their configs.
     git_configs: Vec<(PathBuf, u64)>,
@@ -62,6 +64,7 @@ impl Protection {
             pins: Pins::default(),
             registry: None,
             existing: Vec::new(),
+            held: Vec::new(),
             contents: Vec::new(),
             git_configs: Vec::new(),
             heads: Vec::new(),
@@ -131,6 +134,9 @@ impl Protection {
         if let Some(kept) = self.directory.as_ref().and_then(|directory| Kept::read(directory, &name)) {
             self.contents.push((name.clone(), kept));
         }
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let parent = self.directory.as_ref().and_then(|directory| parent(directory, &name).ok());
+        self.held.extend(parent.and_then(|(parent, last)| openat(parent, last, flags, Mode::empty()).ok()));
         self.existing.push((name.clone(), inode));
         self.pins.read_only(name);
     }

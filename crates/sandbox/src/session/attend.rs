@@ -6,11 +6,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ringfence_linux::{SignalFd, window_size};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, fstatfs};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::client::{Exec, ExecStdio, Process, Sandbox, SessionError};
+use super::keeper::PIPEFS_MAGIC;
 use super::wire::ProcessResult;
 use crate::outcome::Captured;
 use crate::providers::Relay;
@@ -164,7 +165,8 @@ fn has_room(fd: BorrowedFd<'_>) -> bool {
 
 /// A pipe of this process's that the command can have as it is.
 fn is_plain_pipe(fd: BorrowedFd<'_>, access: OFlags) -> bool {
-    let pipe = fstat(fd).is_ok_and(|facts| FileType::from_raw_mode(facts.st_mode) == FileType::Fifo);
+    let pipe = fstat(fd).is_ok_and(|facts| FileType::from_raw_mode(facts.st_mode) == FileType::Fifo)
+        && fstatfs(fd).is_ok_and(|facts| facts.f_type == PIPEFS_MAGIC);
     pipe && fcntl_getfl(fd).is_ok_and(|flags| flags & OFlags::ACCMODE == access)
 }
 

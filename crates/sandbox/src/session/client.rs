@@ -263,6 +263,16 @@ impl Sandbox {
         self.done(Call::Resume).map(|_| ())
     }
 
+    /// Paused as long as what this gives lives, whatever becomes of this process; others may want it paused too.
+    pub fn hold(&self) -> Result<Held, SessionError> {
+        let link = self.connect()?;
+        send(&link, Call::Hold, &[])?;
+        match receive(&link, &self.name())? {
+            (Answer::Done, _) => Ok(Held { _link: link }),
+            _ => Err(strange()),
+        }
+    }
+
     pub fn extend(&self, ttl: Option<Duration>, idle: Option<Duration>) -> Result<(), SessionError> {
         let millis = |time: Duration| time.as_millis() as u64;
         self.done(Call::Extend { ttl_ms: ttl.map(millis), idle_ms: idle.map(millis) }).map(|_| ())
@@ -306,6 +316,12 @@ impl Sandbox {
 
     /// End the sandbox and take its directory away. When this returns nothing of it is left.
     pub fn destroy(&self) -> Result<(), SessionError> {
+        self.end_whole()?;
+        self.place.remove().map_err(while_doing("remove the session's directory"))
+    }
+
+    /// End the sandbox, if it has not ended, and wait until its keeper is gone. What the end check found.
+    pub fn end_whole(&self) -> Result<Vec<String>, SessionError> {
         match self.end() {
             Ok(()) | Err(SessionError::Ended { .. }) => {}
             Err(error) => return Err(error),
@@ -317,7 +333,8 @@ impl Sandbox {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        self.place.remove().map_err(while_doing("remove the session's directory"))
+        let ended = self.place.facts().ok().and_then(|facts| facts.ended);
+        Ok(ended.map(|end| end.notes).unwrap_or_default())
     }
 
     /// End the sandbox; its directory stays.
@@ -330,6 +347,12 @@ impl Sandbox {
             Err(error) => Err(error),
         }
     }
+}
+
+/// A session that is paused meanwhile.
+#[derive(Debug)]
+pub struct Held {
+    _link: Link,
 }
 
 /// A registered forwarder.

@@ -70,7 +70,7 @@ impl LogWriter {
     }
 
     pub(crate) fn append(&mut self, stream: LogStream, bytes: &[u8]) -> io::Result<()> {
-        if self.held + bytes.len() as u64 > self.most && self.held > 0 {
+        if self.held + (HEADER + bytes.len()) as u64 > self.most && self.held > 0 {
             self.segment = Self::open(&self.directory, self.offset)?;
             self.held = 0;
             let segments = segments(&self.directory)?;
@@ -85,7 +85,7 @@ impl LogWriter {
         piece.extend(bytes);
         // In one write: a reader sees a whole piece, or none of it for a moment.
         self.segment.write_all(&piece)?;
-        self.held += bytes.len() as u64;
+        self.held += piece.len() as u64;
         self.offset += bytes.len() as u64;
         Ok(())
     }

@@ -12,7 +12,7 @@ mod wire;
 
 pub use asynchronous::AsyncProcess;
 pub use attend::{Attending, attend};
-pub use client::{Exec, ExecStdio, Exposed, Process, Sandbox, SessionError};
+pub use client::{Exec, ExecStdio, Exposed, Held, Process, Sandbox, SessionError};
 pub use forward::{forward, into_background};
 pub use keeper::{Claim, SessionSpec};
 pub use log::{LOG_BYTES, LogReader, LogStream};

@@ -209,8 +209,12 @@ impl Place {
         self.0.join("beginning")
     }
 
+    pub fn all_logs(&self) -> PathBuf {
+        self.0.join("logs")
+    }
+
     pub fn logs(&self, process: u32) -> PathBuf {
-        self.0.join("logs").join(process.to_string())
+        self.all_logs().join(process.to_string())
     }
 
     /// Write down how it ended, if its keeper could not.

@@ -108,6 +108,8 @@ pub(crate) enum Call {
     Stats,
     Pause,
     Resume,
+    /// Paused as long as this client is connected.
+    Hold,
     /// A time to live from now, and how long it may be idle; `None`: as it is.
     Extend {
         ttl_ms: Option<u64>,

@@ -11,6 +11,7 @@ use ringfence_sandbox::{
     Asked, Claim, EndReason, Place, Sandbox, SessionEnd, SessionError, SessionFacts, SessionSpec,
     SessionStatus, Stream, WorkspaceKind, WorkspaceLayers, places,
 };
+use ringfence_skills::remove_tree;
 use serde::Serialize;
 
 use crate::error::{ErrorCode, ServiceError};
@@ -140,11 +141,25 @@ pub fn list_sessions(places: &Places, ended: bool) -> Result<Vec<SessionRow>, Se
     Ok(rows)
 }
 
-/// End a session and take its files away.
-pub fn remove_session(places: &Places, name: &str) -> Result<(), ServiceError> {
-    open_session(places, name)?.destroy()?;
+/// End a session and take its files away, whatever was done to them. What the end check found.
+pub fn remove_session(places: &Places, name: &str) -> Result<Vec<String>, ServiceError> {
+    let sandbox = open_session(places, name)?;
+    let notes = sandbox.end_whole()?;
+    remove_files(sandbox.place())?;
     // What is known of its files is of no use any more.
     let _ = snapshots::store(places).and_then(|store| Ok(store.forget_session(name)?));
+    Ok(notes)
+}
+
+/// What tells of the session goes last: one that can't be removed whole is still listed.
+fn remove_files(place: &Place) -> Result<(), ServiceError> {
+    let problem = |error: &std::io::Error| ServiceError::state("remove", place.path(), error);
+    for part in [place.layers(), place.beginning(), place.all_logs(), place.path().to_path_buf()] {
+        match remove_tree(&part) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(problem(&error)),
+            _ => {}
+        }
+    }
     Ok(())
 }
 

@@ -78,19 +78,13 @@ impl<'a> Trees<'a> {
     }
 }
 
-/// Do something while nothing in the session runs. One that was paused before stays so.
+/// Do something while nothing in the session runs. It goes on afterwards also if this process is killed.
 pub(super) fn while_paused<T>(
     sandbox: &Sandbox,
     act: impl FnOnce() -> Result<T, ServiceError>,
 ) -> Result<T, ServiceError> {
-    let was_paused = sandbox.status()?.paused;
-    if was_paused {
-        return act();
-    }
-    sandbox.pause()?;
-    let done = act();
-    sandbox.resume()?;
-    done
+    let _held = sandbox.hold()?;
+    act()
 }
 
 /// Take a snapshot of a session that lives. `progress` may break it off.

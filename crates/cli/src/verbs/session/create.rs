@@ -20,7 +20,8 @@ fn make(args: SessionCreateArgs) -> Result<i32, Failure> {
     let places = Places::from_env()?;
     let json = args.json;
     // What stood behind `session create`.
-    let create = resolved(&places, args, std::env::args_os().skip(3).collect())?;
+    let typed = std::env::args_os().skip(3).filter(|word| word != "--").collect();
+    let create = resolved(&places, args, typed)?;
     let created = create_session(&places, create)?;
     tell(&created);
     if json {

@@ -170,13 +170,13 @@ pub(super) fn rm(args: &SessionRmArgs) -> Result<i32, Failure> {
     let places = Places::from_env()?;
     if args.all {
         let names: Vec<String> = list_sessions(&places, true)?.into_iter().map(|row| row.facts.id).collect();
-        names.iter().try_for_each(|name| remove_session(&places, name))?;
+        names.iter().try_for_each(|name| remove(&places, name))?;
         return Ok(done(args.json, json!({ "removed": names })));
     }
     for name in &args.names {
         match (Inside::parse(name), name.to_str()) {
             (Some(file), _) => files::rm(&file, args.recursive)?,
-            (None, Some(name)) => remove_session(&places, name)?,
+            (None, Some(name)) => remove(&places, name)?,
             (None, None) => {
                 return Err(Failure::new(
                     format!("there is no session `{}`", name.display()),
@@ -187,4 +187,9 @@ pub(super) fn rm(args: &SessionRmArgs) -> Result<i32, Failure> {
     }
     let names: Vec<String> = args.names.iter().map(|name| name.to_string_lossy().into_owned()).collect();
     Ok(done(args.json, json!({ "removed": names })))
+}
+
+fn remove(places: &Places, name: &str) -> Result<(), Failure> {
+    remove_session(places, name)?.iter().for_each(|note| output::note(note));
+    Ok(())
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use ringfence_guard::{Program, ToGuard};
 use ringfence_linux::control_pair;
-use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, fstatfs};
 
 use super::birth::now;
 use super::clients::ClientId;
@@ -20,6 +20,9 @@ use crate::session::wire::{Answer, Call, ExecCall, SessionStatus, StdioKind};
 
 /// A longer description of a program goes to guard in a file.
 const INLINE: usize = 4 << 10;
+
+/// What `fstatfs` says of pipes that were made with `pipe`.
+pub(in crate::session) const PIPEFS_MAGIC: rustix::fs::FsWord = 0x5049_5045;
 
 type Refused = (String, String);
 
@@ -50,6 +53,7 @@ impl Keeper<'_> {
             Call::Stats => self.ask(Asked::Space(client)),
             Call::Pause => self.pause(client),
             Call::Resume => self.resume(client),
+            Call::Hold => self.hold(client),
             Call::Extend { ttl_ms, idle_ms } => {
                 if let Some(ttl) = ttl_ms {
                     self.dies_at = Instant::now().checked_add(Duration::from_millis(ttl));
@@ -102,7 +106,7 @@ impl Keeper<'_> {
     }
 
     fn exec(&mut self, client: ClientId, call: ExecCall, fds: Vec<OwnedFd>) -> Result<(), Refused> {
-        if self.paused.is_some() {
+        if self.is_paused() {
             return Err(refused("the session is paused", "resume it first: ringfence session resume"));
         }
         let terminal = match call.stdio {
@@ -294,22 +298,21 @@ impl Keeper<'_> {
     }
 
     fn pause(&mut self, client: ClientId) -> Result<(), Refused> {
-        if self.paused.is_none() {
-            self.tell_guard(&ToGuard::StopAll, &[]).map_err(|error| because("pause", &error))?;
-            self.paused = Some(Instant::now());
-        }
+        self.set_pause(|keeper| keeper.paused = true).map_err(|error| because("pause", &error))?;
         self.answer(client, &Answer::Done)
     }
 
-    /// The time that it was paused is nobody's.
+    /// Timeouts ran on: a program that wakes itself up must not win time by it.
     fn resume(&mut self, client: ClientId) -> Result<(), Refused> {
-        if let Some(since) = self.paused.take() {
-            self.tell_guard(&ToGuard::ContinueAll, &[]).map_err(|error| because("resume", &error))?;
-            let pause = since.elapsed();
-            for process in self.processes.values_mut() {
-                process.deadline = process.deadline.and_then(|deadline| deadline.checked_add(pause));
-            }
-        }
+        self.set_pause(|keeper| keeper.paused = false).map_err(|error| because("resume", &error))?;
+        self.answer(client, &Answer::Done)
+    }
+
+    fn hold(&mut self, client: ClientId) -> Result<(), Refused> {
+        let held = self.set_pause(|keeper| {
+            keeper.holders.insert(client);
+        });
+        held.map_err(|error| because("pause", &error))?;
         self.answer(client, &Answer::Done)
     }
 
@@ -339,7 +342,7 @@ impl Keeper<'_> {
         let left = |at: Instant| at.saturating_duration_since(Instant::now()).as_millis() as u64;
         SessionStatus {
             keeper: std::process::id(),
-            paused: self.paused.is_some(),
+            paused: self.paused,
             running: self.processes.values().filter(|process| process.is_running()).count(),
             ttl_ms: self.dies_at.map(left),
             idle_ms: self.idle.map(|idle| idle.as_millis() as u64),
@@ -365,7 +368,9 @@ fn three_pipes(fds: Vec<OwnedFd>) -> Result<Vec<OwnedFd>, Refused> {
     let is_pipe = |number: usize, fd: &OwnedFd| -> rustix::io::Result<bool> {
         let access = fcntl_getfl(fd)? & OFlags::ACCMODE;
         let wanted = if number == 0 { OFlags::RDONLY } else { OFlags::WRONLY };
-        Ok(FileType::from_raw_mode(fstat(fd)?.st_mode) == FileType::Fifo && access == wanted)
+        // One that has a name belongs to somebody's directory, and its mode could be changed through it.
+        let is_nameless = fstatfs(fd)?.f_type == PIPEFS_MAGIC;
+        Ok(FileType::from_raw_mode(fstat(fd)?.st_mode) == FileType::Fifo && is_nameless && access == wanted)
     };
     if fds.len() == 3 && fds.iter().enumerate().all(|(number, fd)| is_pipe(number, fd) == Ok(true)) {
         return Ok(fds);

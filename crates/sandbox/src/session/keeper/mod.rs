@@ -12,7 +12,7 @@ mod process;
 mod usage;
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 pub(super) use birth::create;
 pub use birth::{Claim, SessionSpec};
+pub(super) use calls::PIPEFS_MAGIC;
 use clients::{ClientId, Clients, Heard};
 use process::Process;
 
@@ -75,7 +76,10 @@ struct Keeper<'a> {
     idle: Option<Duration>,
     /// When anything last happened for a client.
     touched: Instant,
-    paused: Option<Instant>,
+    /// Until somebody resumes it.
+    paused: bool,
+    /// Clients for whose work nothing may run, as long as they are there.
+    holders: BTreeSet<ClientId>,
     /// The command that is being started although there are as many processes as may be.
     room_for: Option<u32>,
     /// Kills for want of memory and refused forks that were told of.
@@ -159,7 +163,6 @@ impl Keeper<'_> {
 
     fn patience(&self) -> Option<Timespec> {
         let deadlines = self.processes.values().filter_map(|process| process.deadline);
-        let deadlines = deadlines.filter(|_| self.paused.is_none());
         let next = deadlines.chain(self.dies_at).chain(self.idle_at()).min();
         let left = next.map(|next| next.saturating_duration_since(Instant::now()));
         let left = [left, self.warden.patience()].into_iter().flatten().min()?;
@@ -178,9 +181,6 @@ impl Keeper<'_> {
             self.end = Some(EndReason::TimeToLive);
         } else if self.idle_at().is_some_and(|at| now >= at) {
             self.end = Some(EndReason::Idle);
-        }
-        if self.paused.is_some() {
-            return;
         }
         let late: Vec<u32> = self
             .processes
@@ -206,6 +206,8 @@ impl Keeper<'_> {
     /// be denied something before its shim has told of its start: that waits here.
     fn blame(&mut self) {
         let early = std::mem::take(&mut self.early);
+        let is_starting =
+            self.processes.values().any(|process| process.is_running() && process.shim.is_none());
         for (shim, denial) in early.into_iter().chain(self.denials.take_fresh()) {
             let mut running = self.processes.values_mut().filter(|process| process.is_running());
             let process = match shim {
@@ -217,14 +219,10 @@ impl Keeper<'_> {
             };
             match process {
                 Some(process) => process.blame(denial),
-                None if shim.is_some() && self.is_starting() => self.early.push((shim, denial)),
+                None if shim.is_some() && is_starting => self.early.push((shim, denial)),
                 None => {}
             }
         }
-    }
-
-    fn is_starting(&self) -> bool {
-        self.processes.values().any(|process| process.is_running() && process.shim.is_none())
     }
 
     /// guard may be waiting for room for its own words: they are taken from it until it takes this.
@@ -262,6 +260,9 @@ impl Keeper<'_> {
     /// What a client started in the foreground goes with it.
     fn lose_client(&mut self, id: ClientId) {
         self.clients.remove(id);
+        let _ = self.set_pause(|keeper| {
+            keeper.holders.remove(&id);
+        });
         let left: Vec<u32> = self
             .processes
             .values_mut()
@@ -275,13 +276,28 @@ impl Keeper<'_> {
         }
     }
 
+    fn is_paused(&self) -> bool {
+        self.paused || !self.holders.is_empty()
+    }
+
+    /// Change who wants it paused, and stop or continue everybody if that changes anything.
+    fn set_pause(&mut self, change: impl FnOnce(&mut Self)) -> std::io::Result<()> {
+        let before = self.is_paused();
+        change(self);
+        match (before, self.is_paused()) {
+            (false, true) => self.tell_guard(&ToGuard::StopAll, &[]),
+            (true, false) => self.tell_guard(&ToGuard::ContinueAll, &[]),
+            _ => Ok(()),
+        }
+    }
+
     fn kill_tree(&mut self, id: u32) {
         let Some(process) = self.processes.get_mut(&id) else { return };
         if process.gone {
             return;
         }
         let _ = self.tell_guard(&ToGuard::KillTree { id }, &[]);
-        if self.paused.is_some() {
+        if self.is_paused() {
             // A stopped shim would not tell that its command is gone.
             let _ = self.tell_guard(&ToGuard::ContinueAll, &[]);
             let _ = self.tell_guard(&ToGuard::StopAll, &[]);
@@ -291,6 +307,11 @@ impl Keeper<'_> {
     fn time_out(&mut self, id: u32) {
         let Some(process) = self.processes.get_mut(&id) else { return };
         process.deadline = None;
+        if !process.is_running() {
+            // Only what it left is.
+            self.kill_tree(id);
+            return;
+        }
         process.timed_out = true;
         let own = process.timeout.filter(|_| process.timeout != self.plan.limits.wall_time);
         let clause = ringfence_policy::Clause::LimitWallTime;

@@ -92,6 +92,7 @@ impl Keeper<'_> {
                 self.process_ended(id, ProcessEnd::Signaled { signal: 9 }, Duration::ZERO, 0);
                 if let Some(process) = self.processes.get_mut(&id) {
                     process.gone = true;
+                    process.deadline = None;
                     if let Some(kept) = &mut process.kept {
                         kept.drain_all();
                         kept.outputs.clear();
@@ -131,6 +132,7 @@ impl Keeper<'_> {
         }
         if matches!(end, ProcessEnd::NotStarted { .. }) {
             process.gone = true;
+            process.deadline = None;
         }
         let listeners: Vec<_> = process
             .starter
@@ -210,6 +212,8 @@ impl Keeper<'_> {
         if let (Some(cgroup), Some(most)) = (self.held.cgroup.as_ref(), most) {
             let _ = Cgroup::set_processes(cgroup, most);
         }
-        let _ = self.tell_guard(&ToGuard::ContinueAll, &[]);
+        if !self.is_paused() {
+            let _ = self.tell_guard(&ToGuard::ContinueAll, &[]);
+        }
     }
 }

@@ -118,7 +118,6 @@ impl Process {
             _ if self.timed_out => ProcessEnd::TimedOut,
             _ => end,
         };
-        self.deadline = None;
         self.result = Some(ProcessResult {
             process: self.id,
             end,
