@@ -66,7 +66,8 @@ fn a_timeout_ends_what_a_command_left() {
 #[test]
 fn what_nobody_may_enter_is_removed_all_the_same() {
     each(|scene| {
-        let workspace = ["--overlay".to_owned(), "--workspace".into(), scene.workspace().display().to_string()];
+        let workspace =
+            ["--overlay".to_owned(), "--workspace".into(), scene.workspace().display().to_string()];
         let session = Session::create(scene, workspace);
         session.sh("mkdir -p d/e; echo 1 > d/e/x; chmod 000 d/e d").code(0);
         session.call::<&str>("rm", &[]).code(0);
