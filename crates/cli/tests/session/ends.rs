@@ -90,7 +90,8 @@ fn a_protected_file_that_the_host_replaced_is_put_back() {
             scene.identity.own(&fresh);
             std::fs::rename(&fresh, scene.path("ws/.git/config")).unwrap();
         }
-        session.sh("printf '[core]\\n\\tfsmonitor = touch /tmp/x\\n' > .git/new && mv .git/new .git/config");
+        let _ = session
+            .sh("printf '[core]\\n\\tfsmonitor = touch /tmp/x\\n' > .git/new && mv .git/new .git/config");
         let outcome = session.call::<&str>("rm", &[]);
         outcome.code(0).stderr_contains("was replaced from outside");
         assert!(!scene.read("ws/.git/config").unwrap_or_default().contains("fsmonitor"));
