@@ -28,16 +28,24 @@ const CHANGES: [(ReadFlags, FileChange); 7] = [
     (ReadFlags::ATTRIB, FileChange::Metadata),
 ];
 
-/// Begin a watch; it tells nothing yet.
-pub(super) fn begin(path: &Path, reach: Reach) -> Result<Watches, Errno> {
-    Watches::new(checked(path)?, reach)
+/// A watch that has begun: whatever changes from now on will be told. It tells nothing yet.
+pub(super) struct Begun {
+    watches: Watches,
+    /// What is not watched from the start.
+    unwatched: Vec<FileEvent>,
+}
+
+pub(super) fn begin(path: &Path, reach: Reach) -> Result<Begun, Errno> {
+    let mut watches = Watches::new(checked(path)?, reach)?;
+    let mut unwatched = Vec::new();
+    watches.add_beneath_root(&mut |event| unwatched.push(event));
+    Ok(Begun { watches, unwatched })
 }
 
 /// Returns when nobody listens any more, or says anything: a watch is the last request of its channel.
-pub(super) fn tell(mut watches: Watches, channel: BorrowedFd<'_>, send: &mut dyn FnMut(FileReply) -> bool) {
-    let mut heard = true;
-    let mut say = |event| heard = heard && send(FileReply::Event(event));
-    watches.add_beneath_root(&mut say);
+pub(super) fn tell(begun: Begun, channel: BorrowedFd<'_>, send: &mut dyn FnMut(FileReply) -> bool) {
+    let Begun { mut watches, unwatched } = begun;
+    let mut heard = unwatched.into_iter().all(|event| send(FileReply::Event(event)));
     loop {
         let mut polled = [
             PollFd::from_borrowed_fd(channel, PollFlags::IN),

@@ -108,15 +108,15 @@ impl Worker<'_> {
             FileRequest::Truncate { path, size } => change::truncate(path, *size),
             FileRequest::Watch { path, reach } => match watch::begin(path, *reach) {
                 Err(errno) => Err(errno.into()),
-                Ok(watches) => return self.watch(watches),
+                Ok(begun) => return self.watch(begun),
             },
         };
         self.answer(result)
     }
 
-    fn watch(&self, watches: super::watches::Watches) -> Next {
+    fn watch(&self, begun: watch::Begun) -> Next {
         if self.say(&FileReply::Done.into()) {
-            watch::tell(watches, self.channel, &mut |reply| self.say(&reply.into()));
+            watch::tell(begun, self.channel, &mut |reply| self.say(&reply.into()));
         }
         Next::End
     }
