@@ -80,7 +80,6 @@ fn sessions(places: &Places) -> PathBuf {
 /// Make a session, which lives on without this process. Only a process with one thread can.
 pub fn create_session(places: &Places, create: SessionCreate) -> Result<SessionCreated, ServiceError> {
     places.state.ensure()?;
-    sweep_sessions(places);
     let claim = Claim::new(&sessions(places), create.name.as_deref())?;
     let layers = WorkspaceLayers { directory: claim.place().layers(), lower: None };
     create_claimed(places, create, claim, layers)
