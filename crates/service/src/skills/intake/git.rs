@@ -75,6 +75,10 @@ pub(super) fn fetch_git(places: &Places, source: &GitSource) -> Result<(Scratch,
     if outcome.exit_code() != 0 {
         return Err(failed(source, &outcome));
     }
+    // What was written since the owner last counted.
+    if let Err(beyond) = BOUND.check(&scratch.path) {
+        return Err(fetch_failed(source, &format!("it has {beyond}")));
+    }
     let commit = String::from_utf8_lossy(&outcome.captured.stdout).trim().to_owned();
     if !is_commit(&commit) {
         return Err(fetch_failed(source, "git named no commit"));
