@@ -20,6 +20,7 @@ const COUNT_COST: u32 = 10;
 /// For all writable attachments together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteBound {
+    /// Of each file the larger of its size and of what it takes on the disk.
     pub bytes: u64,
     pub entries: u64,
     pub depth: u32,
@@ -44,8 +45,12 @@ pub enum BeyondBound {
 impl WriteBound {
     /// Is what lies there within the bound? No link is followed.
     pub fn check(&self, directory: &Path) -> Result<(), BeyondBound> {
+        self.check_all(&[directory])
+    }
+
+    fn check_all(&self, directories: &[impl AsRef<Path>]) -> Result<(), BeyondBound> {
         let mut left = *self;
-        left.count(CWD, directory, self, 0)
+        directories.iter().try_for_each(|directory| left.count(CWD, directory.as_ref(), self, 0))
     }
 
     fn count(
@@ -71,7 +76,8 @@ impl WriteBound {
             let Ok(facts) = statat(&directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) else {
                 continue;
             };
-            let bytes = (facts.st_blocks as u64).saturating_mul(512);
+            // Whoever reads or copies a file meets its holes too, and a small file takes a whole block.
+            let bytes = (facts.st_size as u64).max((facts.st_blocks as u64).saturating_mul(512));
             self.bytes = self.bytes.checked_sub(bytes).ok_or(BeyondBound::Bytes(whole.bytes))?;
             if FileType::from_raw_mode(facts.st_mode) == FileType::Directory {
                 self.count(directory.as_fd(), entry.file_name(), whole, depth + 1)?;
@@ -122,7 +128,7 @@ impl BoundWatch {
         if now < self.count {
             return false;
         }
-        let beyond = self.directories.iter().any(|directory| self.bound.check(directory).is_err());
+        let beyond = self.bound.check_all(&self.directories).is_err();
         self.count = Instant::now() + COUNT.max(now.elapsed() * COUNT_COST);
         beyond
     }
@@ -153,7 +159,30 @@ mod tests {
         fs::write(at("large"), vec![1; 2 << 20]).unwrap();
         assert_eq!(BOUND.check(root.path()), Err(BeyondBound::Bytes(1 << 20)));
         fs::remove_file(at("large")).unwrap();
+        fs::File::create(at("hole")).unwrap().set_len(2 << 20).unwrap();
+        assert_eq!(BOUND.check(root.path()), Err(BeyondBound::Bytes(1 << 20)));
+        fs::remove_file(at("hole")).unwrap();
         (0..20).for_each(|number| fs::write(at(&number.to_string()), "").unwrap());
         assert_eq!(BOUND.check(root.path()), Err(BeyondBound::Entries(20)));
+    }
+    /// Small files by their blocks, not by their few bytes.
+    #[test]
+    fn small_files_count_for_what_they_take() {
+        let root = tempfile::tempdir().unwrap();
+        (0..10).for_each(|number| fs::write(root.path().join(number.to_string()), "x").unwrap());
+        let block = rustix::fs::stat(root.path().join("0")).unwrap().st_blocks as u64 * 512;
+        let bound = WriteBound { bytes: block * 10 - 1, ..BOUND };
+        assert_eq!(bound.check(root.path()), Err(BeyondBound::Bytes(bound.bytes)));
+        assert_eq!(WriteBound { bytes: block.max(1) * 10, ..BOUND }.check(root.path()), Ok(()));
+    }
+
+    #[test]
+    fn one_bound_is_for_all_directories_together() {
+        let roots = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        for root in &roots {
+            fs::File::create(root.path().join("half")).unwrap().set_len(600 << 10).unwrap();
+            assert_eq!(BOUND.check(root.path()), Ok(()));
+        }
+        assert_eq!(BOUND.check_all(&roots), Err(BeyondBound::Bytes(1 << 20)));
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::place::Place;
+use crate::place::{Place, said};
 
 fn git(at: &Path, args: &[&str]) -> String {
     let output = Command::new("git")
@@ -97,23 +97,48 @@ fn a_repository_runs_nothing_and_leads_nowhere() {
     assert!(!marker.exists());
 }
 
-/// One small blob under many names is far more than it looks like.
-#[test]
-fn a_repository_with_more_than_a_skill_may_have_is_not_taken() {
-    let place = Place::new();
+/// A repository with so many names of one blob of zeros below a directory: far more than it looks like, and as good as
+/// nothing on a disk, because git leaves holes where the zeros are.
+fn zeros(place: &Place, below: &str, names: usize) -> String {
     place.skill("repo/skills/one", "The first.");
     let at = place.path("ws/repo");
     git(&at, &["init", "-q"]);
     std::fs::write(at.join("zeros"), vec![0; 16 << 20]).unwrap();
     let blob = git(&at, &["hash-object", "-w", "zeros"]);
     git(&at, &["add", "skills"]);
-    for number in 0..80 {
-        let entry = format!("100644,{blob},skills/one/big/{number}");
+    for number in 0..names {
+        let entry = format!("100644,{blob},{below}/{number}");
         git(&at, &["update-index", "--add", "--cacheinfo", &entry]);
     }
     git(&at, &["commit", "-qm", "large"]);
-    let url = format!("file://{}", std::fs::canonicalize(&at).unwrap().display());
-    place.call(&["add", &format!("{url}#skills/one")]).code(125).has("bytes in all");
+    format!("file://{}", std::fs::canonicalize(&at).unwrap().display())
+}
+
+fn nothing_is_left(place: &Place) {
     let left = std::fs::read_dir(place.path("state/scratch")).unwrap().count();
     assert_eq!(left, 0, "something of it was left");
+    assert!(!place.path("state/library/general/one").exists());
+}
+
+#[test]
+fn a_repository_with_more_than_a_skill_may_have_is_not_taken() {
+    let place = Place::new();
+    let url = zeros(&place, "skills/one/big", 80);
+    place.call(&["add", &format!("{url}#skills/one")]).code(125).has("bytes in all");
+    nothing_is_left(&place);
+}
+
+/// Beside the skill, where no limit of a skill sees it. Only a debug build can be given another bound than its own.
+#[cfg(debug_assertions)]
+#[test]
+fn a_repository_with_more_than_a_fetch_may_bring_is_not_fetched() {
+    let place = Place::new();
+    let url = zeros(&place, "big", 4);
+    let add = |bound: u64| {
+        let mut command = place.command(&["add", &format!("{url}#skills/one")]);
+        said(&command.env("RINGFENCE_FETCH_BOUND", bound.to_string()).output().unwrap())
+    };
+    add(63 << 20).code(125).has("could not be fetched: it has more than 63 MiB");
+    nothing_is_left(&place);
+    add(80 << 20).code(0);
 }

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use ringfence_sandbox::{AttachAs, Attached, Attachment, Outcome, Stream, WriteBound};
+use ringfence_sandbox::{AttachAs, Attached, Attachment, End, Outcome, Stream, WriteBound};
 
 use super::source::{GitPlace, GitSource};
 use crate::error::{ErrorCode, ServiceError};
@@ -15,8 +15,11 @@ use crate::skills::scratch::Scratch;
 const SCRIPT: &str = include_str!("git.sh");
 const OUT: &str = "/run/ringfence/out";
 const LOCAL: &str = "/run/ringfence/repository";
-/// For what comes out: more than the sandbox's disk can hold nothing honest copies there.
+/// For what comes out. The sandbox's disk does not bound it: git leaves holes where a file has zeros, and a hole takes
+/// nothing there.
 const BOUND: WriteBound = WriteBound { bytes: 2 << 30, entries: 500_000, depth: 128, keep_free: 1 << 30 };
+/// In a debug build: another number of bytes, so that a test can reach it.
+const BOUND_VARIABLE: &str = "RINGFENCE_FETCH_BOUND";
 /// What git says is shown to people.
 const MOST_SAID: usize = 300;
 
@@ -42,6 +45,7 @@ const SETTINGS: &[(&str, &str)] = &[
 /// The files of a revision, and its commit.
 pub(super) fn fetch_git(places: &Places, source: &GitSource) -> Result<(Scratch, String), ServiceError> {
     let scratch = Scratch::new(&places.state)?;
+    let bound = bound();
     let attach = |source: &Path, target: &str, attach_as| Attachment {
         source: source.to_path_buf(),
         target: target.into(),
@@ -64,7 +68,7 @@ pub(super) fn fetch_git(places: &Places, source: &GitSource) -> Result<(Scratch,
         attached: Attached {
             directories,
             variables: variables(protocol),
-            bound: Some(BOUND),
+            bound: Some(bound),
             ..Attached::default()
         },
         registries: Vec::new(),
@@ -72,18 +76,27 @@ pub(super) fn fetch_git(places: &Places, source: &GitSource) -> Result<(Scratch,
         stream: Stream::Capture,
     };
     let outcome = run_contained(places, contained)?;
+    // Also what was written since the owner last counted.
+    if let Err(beyond) = bound.check(&scratch.path) {
+        return Err(too_much(source, &format!("it has {beyond}")));
+    }
+    if outcome.end == End::OverBound {
+        return Err(too_much(source, "it has so much that the disk would soon be full"));
+    }
     if outcome.exit_code() != 0 {
         return Err(failed(source, &outcome));
-    }
-    // What was written since the owner last counted.
-    if let Err(beyond) = BOUND.check(&scratch.path) {
-        return Err(fetch_failed(source, &format!("it has {beyond}")));
     }
     let commit = String::from_utf8_lossy(&outcome.captured.stdout).trim().to_owned();
     if !is_commit(&commit) {
         return Err(fetch_failed(source, "git named no commit"));
     }
     Ok((scratch, commit))
+}
+
+fn bound() -> WriteBound {
+    let wanted = if cfg!(debug_assertions) { std::env::var(BOUND_VARIABLE).ok() } else { None };
+    let bytes = wanted.and_then(|text| text.parse().ok()).unwrap_or(BOUND.bytes);
+    WriteBound { bytes, ..BOUND }
 }
 
 fn variables(protocol: &str) -> Vec<(String, String)> {
@@ -131,6 +144,11 @@ fn failed(source: &GitSource, outcome: &Outcome) -> ServiceError {
         why = format!("{why}; the sandbox refused {}", denial.what);
     }
     fetch_failed(source, &why)
+}
+
+fn too_much(source: &GitSource, why: &str) -> ServiceError {
+    let hint = "clone it yourself, then add the directory of the skill".to_owned();
+    ServiceError { hint, ..fetch_failed(source, why) }
 }
 
 fn fetch_failed(source: &GitSource, why: &str) -> ServiceError {
