@@ -6,6 +6,8 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use ringfence_policy::Clause;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::host::Host;
 use crate::plan::{Access, Mount};
@@ -32,6 +34,22 @@ pub struct Attachment {
     pub expected: Option<FileId>,
 }
 
+impl Attachment {
+    /// With what is at `source` now: the mount is of this and of nothing that takes its place.
+    pub(crate) fn look(&self, source: PathBuf) -> Result<Self, Refusal> {
+        let shown = source.display().to_string();
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let here = rustix::fs::open(&source, flags, Mode::empty())
+            .map_err(io::Error::from)
+            .and_then(FileId::of)
+            .map_err(|error| Refusal::step("open", &*shown, &error))?;
+        if self.expected.is_some_and(|expected| expected != here) {
+            return Err(Refusal::step("recognise", &*shown, &Errno::STALE.into()));
+        }
+        Ok(Self { source, expected: Some(here), ..self.clone() })
+    }
+}
+
 /// What tells a file from another that takes its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileId {
@@ -54,11 +72,19 @@ pub struct Alias {
     pub to: PathBuf,
 }
 
+/// A small file of our own in a private place inside, where a command may change it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttachedFile {
+    pub target: PathBuf,
+    pub text: String,
+}
+
 /// What comes with a command beside its policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attached {
     pub directories: Vec<Attachment>,
     pub aliases: Vec<Alias>,
+    pub files: Vec<AttachedFile>,
     /// Places in what is attached that are shown empty.
     pub hidden: Vec<PathBuf>,
     /// Searched for programs before the rest of PATH.
@@ -69,7 +95,7 @@ pub struct Attached {
     pub bound: Option<WriteBound>,
 }
 
-pub(crate) fn plan_attachments(host: &Host, aliases: &[Alias]) -> Result<Vec<Mount>, Refusal> {
+pub(crate) fn plan_attachments(host: &Host, attached: &Attached) -> Result<Vec<Mount>, Refusal> {
     let mount = |Attachment { source, target, attach_as, .. }: &Attachment| {
         let (source, target) = (source.clone(), target.clone());
         Ok(match attach_as {
@@ -85,10 +111,15 @@ pub(crate) fn plan_attachments(host: &Host, aliases: &[Alias]) -> Result<Vec<Mou
             }
         })
     };
-    let links = aliases
+    let links = attached
+        .aliases
         .iter()
         .map(|Alias { target, to }| Ok(Mount::Symlink { target: target.clone(), to: to.clone() }));
-    host.attachments.iter().map(mount).chain(links).collect()
+    let files = attached
+        .files
+        .iter()
+        .map(|AttachedFile { target, text }| Ok(Mount::Seed { target: target.clone(), text: text.clone() }));
+    host.attachments.iter().map(mount).chain(links).chain(files).collect()
 }
 
 pub(crate) fn describe(host: &Host, receipt: &mut Receipt) {
@@ -108,4 +139,35 @@ pub(crate) fn describe(host: &Host, receipt: &mut Receipt) {
         mechanisms.push("overlay, writes to a throwaway layer");
     }
     receipt.enforced(Clause::FilesystemAttached, shown.join(", "), mechanisms.join("; "));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn what_was_looked_at_is_what_is_attached() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        fs::create_dir(at("skill")).unwrap();
+        fs::create_dir(at("other")).unwrap();
+        let id = |name: &str| FileId::of(fs::File::open(at(name)).unwrap()).unwrap();
+        let attachment = Attachment {
+            source: at("skill"),
+            target: "/skills/skill".into(),
+            attach_as: AttachAs::Read,
+            expected: Some(id("skill")),
+        };
+        assert_eq!(attachment.look(at("skill")).unwrap(), attachment);
+        let unasked = Attachment { expected: None, ..attachment.clone() };
+        assert_eq!(unasked.look(at("skill")).unwrap(), attachment);
+        fs::rename(at("skill"), at("away")).unwrap();
+        fs::rename(at("other"), at("skill")).unwrap();
+        let refused = attachment.look(at("skill")).unwrap_err().to_string();
+        assert!(refused.contains("recognise"), "{refused}");
+        fs::rename(at("skill"), at("other")).unwrap();
+        std::os::unix::fs::symlink(at("away"), at("skill")).unwrap();
+        assert!(attachment.look(at("skill")).is_err(), "a link is no directory");
+    }
 }

@@ -8,9 +8,7 @@ use std::path::{Path, PathBuf};
 use ringfence_linux::{Hierarchy, environment_names, landlock_abi, read_kernel_file};
 use ringfence_policy::{HostFiles, Policy, ToolchainDir, Workspace, secrets, toolchains_for_path};
 
-use rustix::fs::OFlags;
-
-use crate::attachment::{Attachment, FileId};
+use crate::attachment::Attachment;
 use crate::layers::LayersDir;
 use crate::network::{NetworkFacts, needs_egress};
 use crate::protect::sockets_in;
@@ -150,21 +148,11 @@ impl Host {
         hide.extend(real);
         hide.sort();
         hide.dedup();
-        let attachments = request.attached.directories.iter().map(|attachment| {
-            let source = host_path(&attachment.source, &current, &home)?.real;
-            // What is there now; the mount is of this and of nothing that takes its place.
-            let shown = source.display().to_string();
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let opened = rustix::fs::open(&source, flags, rustix::fs::Mode::empty());
-            let here = opened
-                .map_err(std::io::Error::from)
-                .and_then(FileId::of)
-                .map_err(|error| Refusal::step("open", &*shown, &error))?;
-            if attachment.expected.is_some_and(|expected| expected != here) {
-                return Err(Refusal::step("recognise", &*shown, &rustix::io::Errno::STALE.into()));
-            }
-            Ok(Attachment { source, expected: Some(here), ..attachment.clone() })
-        });
+        let attachments = request
+            .attached
+            .directories
+            .iter()
+            .map(|attachment| attachment.look(host_path(&attachment.source, &current, &home)?.real));
         let attachments = attachments.collect::<Result<Vec<_>, Refusal>>()?;
         let shows_more = all
             || workspace.is_some()

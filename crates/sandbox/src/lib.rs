@@ -27,7 +27,7 @@ pub mod snapshots;
 mod view;
 mod write_bound;
 
-pub use attachment::{Alias, AttachAs, Attached, Attachment, FileId};
+pub use attachment::{Alias, AttachAs, Attached, AttachedFile, Attachment, FileId};
 pub use denial::{Denial, DenialKind};
 pub use files::{
     Copied, CopyLimits, CopyProgress, Draft, FileError, FileProblem, FileTimeouts, Files, ListLimit,

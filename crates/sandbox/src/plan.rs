@@ -202,7 +202,7 @@ pub fn plan(request: &Request, host: &Host, provider: &'static str) -> Result<Pl
     }
     let ids = plan_ids(policy, host);
     let workspace = plan_workspace(policy, host);
-    let attached = plan_attachments(host, &request.attached.aliases)?;
+    let attached = plan_attachments(host, &request.attached)?;
     let mut mounts = plan_mounts(policy, host, &ids, workspace.as_ref(), attached);
     mounts.extend(request.attached.hidden.iter().map(|target| Mount::Hide { target: target.clone() }));
     if egress.is_some() {

@@ -10,6 +10,7 @@ use ringfence_policy::{
     Layer, Loosening, Merged, NetworkMode, Origin, Policy, ProfileName, SecretSource, Workspace, merge,
     project_loosens,
 };
+use ringfence_sandbox::AttachedFile;
 
 use crate::error::{ErrorCode, ServiceError};
 use crate::files::read_if_there;
@@ -35,6 +36,8 @@ pub struct PolicySpec {
 #[derive(Clone, Debug)]
 pub struct LoadedPolicy {
     pub merged: Merged,
+    /// Of our own, for what is granted.
+    pub files: Vec<AttachedFile>,
     pub notes: Vec<String>,
 }
 
@@ -66,12 +69,12 @@ pub fn load_policy(places: &Places, spec: PolicySpec) -> Result<LoadedPolicy, Se
     let flags_at = layers.len();
     layers.extend(flags);
     let base = ProfileName::default();
-    let mut notes = Vec::new();
+    let (mut files, mut notes) = (Vec::new(), Vec::new());
     if !spec.registries.is_empty() {
         let granted = registry::ask(places, &without_network(base, &layers)?, &spec.registries)?;
         // Below the other flags: an `--env` of the caller's own wins.
         layers.splice(flags_at..flags_at, granted.layers);
-        notes = granted.notes;
+        (files, notes) = (granted.files, granted.notes);
     }
     if let Some(project) = &project {
         let loosened = project_loosens(base, &layers, project_at).map_err(bad_merge)?;
@@ -86,7 +89,7 @@ pub fn load_policy(places: &Places, spec: PolicySpec) -> Result<LoadedPolicy, Se
         layers.push((Origin::flag("--learn"), layer));
         merged = merge(base, &layers).map_err(bad_merge)?;
     }
-    Ok(LoadedPolicy { merged, notes })
+    Ok(LoadedPolicy { merged, files, notes })
 }
 
 /// What the layers come to apart from the network, whose rules may need hosts that are yet to be found.

@@ -130,11 +130,13 @@ pub(crate) fn decide(places: &Places, spec: RunSpec) -> Result<(Request, Plan, V
     if let Some(layers) = &spec.workspace_layers {
         prepare_workspace(places, layers, &loaded.merged.policy.filesystem.workspace)?;
     }
+    let mut attached = spec.attached;
+    attached.files.extend(loaded.files);
     let request = Request {
         policy: loaded.merged,
         argv: spec.argv,
         directory: spec.directory,
-        attached: spec.attached,
+        attached,
         workspace_layers: spec.workspace_layers,
         stream: spec.stream,
         trace: spec.trace,

@@ -33,6 +33,30 @@ fn a_scoped_package_is_asked_of_its_scopes_registry_only() {
     });
 }
 
+/// Through a shell that drops variables whose names are none to it, as dash does.
+#[test]
+fn a_scope_keeps_its_registry_in_a_plain_run() {
+    if !has("npm", &["--version"]) {
+        return;
+    }
+    each(|scene| {
+        let everyones = Registry::new().npm("@corp/tool", "an attacker");
+        let corp = Registry::new().npm("@corp/tool", "the company");
+        scene.write("ws/package.json", "{}");
+        scene.write("home/.npmrc", &format!("registry={}/\n@corp:registry={}/\n", everyones.url, corp.url));
+        let script = "npm install --no-audit --no-fund --cache ./cache @corp/tool >&2 && \
+                      node -p \"require('@corp/tool')\"";
+        for profile in ["restrictive", "moderate", "permissive"] {
+            let test = Test::in_scene(scene).args(["--profile", profile, "--allow-registry", "npm"]);
+            test.run(["sh", "-c", script]).code(0).stdout("the company\n");
+            // There are none where the workspace is private.
+            for made in ["ws/node_modules", "ws/cache"] {
+                let _ = std::fs::remove_dir_all(scene.path(made));
+            }
+        }
+    });
+}
+
 #[test]
 fn a_configuration_that_a_sandbox_may_have_written_is_not_left_out_in_silence() {
     if !has("npm", &["--version"]) {

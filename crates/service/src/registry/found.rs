@@ -1,9 +1,10 @@
 //! What a client said, gathered: hosts to grant, variables to set, files to show, and what a person should know.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ringfence_policy::{Host, HostRule, Layer};
+use ringfence_sandbox::AttachedFile;
 
 use super::client::ClientError;
 use super::surroundings::Surroundings;
@@ -18,8 +19,17 @@ pub(super) struct Found<'a> {
     /// Ports of the caller's own loopback.
     local: BTreeSet<u16>,
     variables: BTreeMap<String, String>,
-    read: BTreeSet<std::path::PathBuf>,
+    read: BTreeSet<PathBuf>,
+    files: Vec<AttachedFile>,
     notes: Vec<String>,
+}
+
+/// All of it, for one run.
+#[derive(Debug)]
+pub(super) struct Findings {
+    pub(super) layer: Layer,
+    pub(super) files: Vec<AttachedFile>,
+    pub(super) notes: Vec<String>,
 }
 
 impl<'a> Found<'a> {
@@ -30,6 +40,7 @@ impl<'a> Found<'a> {
             local: BTreeSet::new(),
             variables: BTreeMap::new(),
             read: BTreeSet::new(),
+            files: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -73,15 +84,32 @@ impl<'a> Found<'a> {
     /// A variable for the client inside, without credentials.
     pub(super) fn set(&mut self, name: impl Into<String>, value: &str) {
         let name = name.into();
+        let value = self.plain(&name, value);
+        self.variables.insert(name, value);
+    }
+
+    /// The value of a setting as it may be inside.
+    pub(super) fn plain(&mut self, name: &str, value: &str) -> String {
         if has_credentials(value) {
             self.note(format!("the credentials in {name} stay outside"));
         }
-        self.variables.insert(name, without_credentials(value));
+        without_credentials(value)
     }
 
-    /// Show a file or directory of the client's, unless it is to be seen anyway.
+    /// A file of our own for the client inside.
+    pub(super) fn write(&mut self, target: &str, text: String) {
+        self.files.push(AttachedFile { target: target.into(), text });
+    }
+
+    /// Show a file or directory of the client's, unless it is to be seen anyway. What the policy hides stays hidden: this
+    /// flag is not what names it.
     pub(super) fn show(&mut self, path: &Path) {
-        if path.is_absolute() && path.exists() && !self.surroundings.is_shown(path) {
+        if !path.is_absolute() || !path.exists() || self.surroundings.is_shown(path) {
+            return;
+        }
+        if self.surroundings.is_hidden(path) {
+            self.note(format!("{} is hidden by the policy, and stays so", path.display()));
+        } else {
             self.read.insert(path.to_path_buf());
         }
     }
@@ -93,7 +121,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    pub(super) fn into_layer(self) -> Result<(Layer, Vec<String>), ClientError> {
+    pub(super) fn into_findings(self) -> Result<Findings, ClientError> {
         if self.hosts.is_empty() && self.local.is_empty() {
             return Err(ClientError::Nothing);
         }
@@ -102,7 +130,7 @@ impl<'a> Found<'a> {
         layer.network.local = self.local.into_iter().collect();
         layer.environment.set = self.variables;
         layer.filesystem.read = self.read.into_iter().collect();
-        Ok((layer, self.notes))
+        Ok(Findings { layer, files: self.files, notes: self.notes })
     }
 }
 

@@ -10,6 +10,7 @@ mod client;
 mod configured;
 mod found;
 mod npm;
+mod npmrc;
 mod pip;
 mod surroundings;
 mod url;
@@ -18,12 +19,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use ringfence_policy::{Layer, Origin, Policy};
+use ringfence_sandbox::AttachedFile;
 
 use crate::error::{ErrorCode, ServiceError};
 use crate::places::Places;
 use client::ClientError;
 pub(crate) use configured::{Client, Settings, configured};
-use found::Found;
+use found::{Findings, Found};
+pub(crate) use npmrc::to_npmrc;
 use surroundings::Surroundings;
 
 /// A package client that can be asked for its registries.
@@ -67,6 +70,8 @@ impl FromStr for Registry {
 #[derive(Debug, Default)]
 pub(crate) struct Granted {
     pub(crate) layers: Vec<(Origin, Layer)>,
+    /// Of our own, for the clients inside.
+    pub(crate) files: Vec<AttachedFile>,
     pub(crate) notes: Vec<String>,
 }
 
@@ -91,7 +96,9 @@ pub(crate) fn ask(
             Registry::Cargo => cargo::ask(&surroundings),
             Registry::Apt => apt::ask(&surroundings),
         };
-        let (layer, notes) = asked.and_then(Found::into_layer).map_err(|error| refused(registry, &error))?;
+        let Findings { layer, files, notes } =
+            asked.and_then(Found::into_findings).map_err(|error| refused(registry, &error))?;
+        granted.files.extend(files);
         granted.layers.push((Origin::flag(format!("--allow-registry {registry}")), layer));
         granted.notes.extend(notes.into_iter().map(|note| format!("--allow-registry {registry}: {note}")));
     }

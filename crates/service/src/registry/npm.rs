@@ -8,23 +8,34 @@ use serde_json::Value;
 use super::client::{Call, ClientError};
 use super::configured::Configuration;
 use super::found::Found;
+use super::npmrc::{from_npmrc, to_npmrc};
 use super::surroundings::Surroundings;
 use crate::files::read_if_there;
 
 /// Settings beside the registries that npm inside needs to reach them.
 const ALSO: [&str; 2] = ["cafile", "strict-ssl"];
+const REGISTRY: &str = "registry";
+/// A file of our own inside.
+const NPMRC: &str = "/run/ringfence/npmrc";
 
 pub(super) fn ask(surroundings: &Surroundings) -> Result<Found<'_>, ClientError> {
     let npm = surroundings.program("npm").ok_or(ClientError::Missing("npm"))?;
     let config = Config::ask(surroundings, &npm)?;
     let mut found = Found::new(surroundings);
+    let mut scopes = BTreeMap::new();
     for (name, url) in config.registries() {
         found.grant(&url)?;
         // Inside, a variable is stronger than the project's own file, which is there too and keeps its say.
-        if config.is_hidden(&name) && !config.in_project(&name) {
+        if !config.is_hidden(&name) || config.in_project(&name) {
+            continue;
+        }
+        if name == REGISTRY {
             found.set(format!("npm_config_{name}"), &url);
+        } else {
+            scopes.insert(name, url);
         }
     }
+    set_scopes(&mut found, &config, scopes);
     for name in ALSO {
         if let Some(value) = config.text(name).filter(|_| config.is_hidden(name)) {
             found.set(format!("npm_config_{}", name.replace('-', "_")), &value);
@@ -44,6 +55,25 @@ pub(super) fn ask(surroundings: &Surroundings) -> Result<Found<'_>, ClientError>
         )),
     }
     Ok(found)
+}
+
+/// In a file, because a shell drops variables with names like `npm_config_@scope:registry`. It is npm's in the place of
+/// one that npm inside would not see.
+fn set_scopes(found: &mut Found<'_>, config: &Config, scopes: BTreeMap<String, String>) {
+    let Some(place) = config.unseen.filter(|_| !scopes.is_empty()) else {
+        for (name, url) in scopes {
+            found.note(format!("{name} is set as a variable, which a shell may drop: write it to an .npmrc"));
+            found.set(format!("npm_config_{name}"), &url);
+        }
+        return;
+    };
+    let plain = scopes.into_iter().map(|(name, url)| {
+        let url = found.plain(&name, &url);
+        (name, url)
+    });
+    let text = to_npmrc(&plain.collect());
+    found.write(NPMRC, text);
+    found.set(format!("npm_config_{place}"), NPMRC);
 }
 
 /// The settings that are in force outside of any project, whoever may see the files that they are in.
@@ -78,6 +108,8 @@ struct Config {
     hidden: BTreeMap<String, String>,
     shown: BTreeMap<String, String>,
     project: BTreeMap<String, String>,
+    /// The setting that names a file which says nothing that npm inside could see.
+    unseen: Option<&'static str>,
 }
 
 impl Config {
@@ -94,14 +126,19 @@ impl Config {
         let path = |name: &str| values.get(name).and_then(Value::as_str).map(Path::new);
         let file = |path: Option<&Path>| {
             let text = path.and_then(|path| read_if_there(path).ok().flatten());
-            npmrc(&text.unwrap_or_default())
+            from_npmrc(&text.unwrap_or_default())
         };
         let (mut hidden, mut shown) = (BTreeMap::new(), BTreeMap::new());
+        let mut unseen = None;
         for name in ["globalconfig", "userconfig"] {
             let place = path(name).filter(|path| !surroundings.is_hostile(path));
-            let into =
-                if place.is_some_and(|path| surroundings.is_shown(path)) { &mut shown } else { &mut hidden };
-            into.extend(file(place));
+            let settings = file(place);
+            let is_shown = place.is_some_and(|path| surroundings.is_shown(path));
+            // The global one first: a command inside may write the user's.
+            if unseen.is_none() && (!is_shown || settings.is_empty()) {
+                unseen = Some(name);
+            }
+            if is_shown { &mut shown } else { &mut hidden }.extend(settings);
         }
         let named = surroundings.variables().filter_map(|(name, value)| {
             let name = name.to_str()?.to_ascii_lowercase();
@@ -113,7 +150,7 @@ impl Config {
             .current
             .ancestors()
             .find_map(|directory| read_if_there(&directory.join(".npmrc")).ok().flatten());
-        Self { values, hidden, shown, project: npmrc(&project.unwrap_or_default()) }
+        Self { values, hidden, shown, project: from_npmrc(&project.unwrap_or_default()), unseen }
     }
 
     /// The default registry and those of scopes, by the name of the setting.
@@ -122,7 +159,7 @@ impl Config {
         let mut names: Vec<&String> = scoped.filter(|name| name.ends_with(":registry")).collect();
         names.sort();
         names.dedup();
-        let names = names.into_iter().map(String::as_str).chain(["registry"]);
+        let names = names.into_iter().map(String::as_str).chain([REGISTRY]);
         names.filter_map(|name| Some((name.to_owned(), self.text(name)?))).collect()
     }
 
@@ -145,35 +182,5 @@ impl Config {
 
     fn in_project(&self, name: &str) -> bool {
         self.project.contains_key(name)
-    }
-}
-
-/// `key = value` lines. Sections and lists are nothing that registries are written in.
-fn npmrc(text: &str) -> BTreeMap<String, String> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';']));
-    let pairs = lines.filter_map(|line| line.split_once('='));
-    pairs
-        .map(|(key, value)| {
-            let value = value.trim();
-            let plain = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value);
-            (key.trim().to_owned(), plain.to_owned())
-        })
-        // Tokens are nobody's business here.
-        .filter(|(key, _)| !key.contains("_auth") && !key.contains("_password"))
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::url::without_credentials;
-    use super::*;
-
-    #[test]
-    fn lines_of_an_npmrc() {
-        let text = "; mine\nregistry = https://u:p@r.example/\n@a:registry=\"https://a.example/\"\n//r.example/:_authToken=x\n";
-        let read = npmrc(text);
-        assert_eq!(read.len(), 2);
-        assert_eq!(without_credentials(&read["registry"]), "https://r.example/");
-        assert_eq!(read["@a:registry"], "https://a.example/");
     }
 }

@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use ringfence_policy::{HostFiles, Policy, Workspace, toolchains_for_path};
+use ringfence_policy::{Filesystem, HostFiles, Policy, Workspace, secrets, toolchains_for_path};
 
 use crate::installed::Installed;
 use crate::places::Places;
@@ -33,6 +33,8 @@ pub(super) struct Surroundings {
     installed: Installed,
     shown: Vec<PathBuf>,
     shows_home: bool,
+    /// Stays out of sight, whatever shows what is around it.
+    hidden: Vec<PathBuf>,
 }
 
 impl Surroundings {
@@ -51,14 +53,21 @@ impl Surroundings {
         let text = |name: &str| variables.get(OsStr::new(name)).and_then(|value| value.to_str());
         let mut shown: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
         shown.extend(filesystem.read.iter().cloned());
+        let mut hidden = hidden_by_policy(places, filesystem);
         if filesystem.toolchains {
             let locators = variables
                 .iter()
                 .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned())));
             let dirs =
                 toolchains_for_path(text("PATH").unwrap_or_default(), &places.home, &locators.collect());
-            shown.extend(dirs.into_iter().map(|dir| dir.path));
+            for dir in dirs {
+                shown.push(dir.path);
+                hidden.extend(dir.hide);
+            }
         }
+        // Also under the names that links lead to.
+        let real: Vec<PathBuf> = hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        hidden.extend(real);
         Self {
             home: places.home.clone(),
             scratch: places.state.path().to_path_buf(),
@@ -66,6 +75,7 @@ impl Surroundings {
             installed: Installed::new(places, hostile),
             shown,
             shows_home: filesystem.host == HostFiles::All,
+            hidden,
             variables,
         }
     }
@@ -77,8 +87,17 @@ impl Surroundings {
 
     /// Is it there to read inside, without this flag?
     pub(super) fn is_shown(&self, path: &Path) -> bool {
-        self.shown.iter().any(|directory| path.starts_with(directory))
-            || (self.shows_home && path.starts_with(&self.home))
+        let shown = self.shown.iter().any(|directory| path.starts_with(directory))
+            || (self.shows_home && path.starts_with(&self.home));
+        shown && !self.is_hidden(path)
+    }
+
+    /// Does the policy keep it out of sight, wherever it lies?
+    pub(super) fn is_hidden(&self, path: &Path) -> bool {
+        let real = path.canonicalize().ok();
+        let names = [Some(path), real.as_deref()];
+        let is_below = |over: &PathBuf| names.iter().flatten().any(|name| name.starts_with(over));
+        self.hidden.iter().any(is_below)
     }
 
     /// A variable that a client is given.
@@ -127,6 +146,19 @@ impl Surroundings {
                 && self.installed.has(program)
         })
     }
+}
+
+/// As `Host::look` hides them: what the policy names, our own state, and known secrets where all of the host is shown.
+fn hidden_by_policy(places: &Places, filesystem: &Filesystem) -> Vec<PathBuf> {
+    let mut hidden: Vec<PathBuf> =
+        filesystem.hide.iter().map(|path| places.absolute(path, &places.current)).collect();
+    hidden.push(places.state.path().to_path_buf());
+    if filesystem.host == HostFiles::All {
+        let all = secrets().iter().map(|secret| places.home.join(secret.path));
+        let named = |path: &PathBuf| filesystem.read.contains(path) || filesystem.write.contains(path);
+        hidden.extend(all.filter(|path| !places.home.starts_with(path) && !named(path)));
+    }
+    hidden
 }
 
 /// Is the directory, or something in it, named in a value? As a path: `/app` is not in `https://host/app`, nor `/ap`.
@@ -245,5 +277,29 @@ mod tests {
         let toml = format!("[filesystem]\nwrite = ['{}']", root.join("home").display());
         assert_eq!(surroundings(&root, &toml, &[]).safe_home(), Path::new("/nonexistent"));
         assert_eq!(surroundings(&root, "", &[]).safe_home(), root.join("home"));
+    }
+
+    #[test]
+    fn what_the_policy_hides_is_not_shown() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let shown = |toml: &str, path: &str| surroundings(&root, toml, &[]).is_shown(Path::new(path));
+        assert!(shown("", "/etc/pip.conf") && shown("", "/etc/npmrc"));
+        let all = "[filesystem]\nhost = 'all'";
+        assert!(!shown(all, "/etc/pip.conf") && !shown(all, "/etc/npmrc"), "known secrets are hidden");
+        let home = |name: &str| root.join("home").join(name).display().to_string();
+        assert!(shown(all, &home("project/pip.conf")));
+        assert!(!shown(all, &home(".npmrc")) && !shown(all, &home(".config/pip/pip.conf")));
+        let named = format!("{all}\nread = ['{}']", home(".npmrc"));
+        assert!(shown(&named, &home(".npmrc")), "a caller who names one gets it");
+        for hide in ["/etc/pip.conf", "/etc"] {
+            assert!(!shown(&format!("[filesystem]\nhide = ['{hide}']"), "/etc/pip.conf"), "{hide}");
+        }
+        let hidden = root.join("home/hidden");
+        fs::create_dir(&hidden).unwrap();
+        fs::write(hidden.join("pip.conf"), "").unwrap();
+        std::os::unix::fs::symlink(hidden.join("pip.conf"), root.join("home/pip.conf")).unwrap();
+        let both = format!("{all}\nhide = ['{}']", hidden.display());
+        assert!(!shown(&both, &home("pip.conf")), "a link shows nothing that is hidden");
     }
 }

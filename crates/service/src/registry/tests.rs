@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use ringfence_policy::{HostRule, Layer, Origin, ProfileName, merge};
 
 use super::client::ClientError;
-use super::found::Found;
+use super::found::{Findings, Found};
 use super::surroundings::Surroundings;
 use super::{Registry, apt, cargo, npm, pip};
 use crate::places::Places;
@@ -31,6 +31,7 @@ struct Grant {
     local: Vec<u16>,
     set: Vec<String>,
     read: Vec<PathBuf>,
+    files: Vec<String>,
     notes: Vec<String>,
 }
 
@@ -91,13 +92,14 @@ impl Stage {
         client: for<'a> fn(&'a Surroundings) -> Result<Found<'a>, ClientError>,
     ) -> Result<Grant, String> {
         let surroundings = self.surroundings();
-        let (layer, notes) =
-            client(&surroundings).and_then(Found::into_layer).map_err(|error| error.to_string())?;
+        let Findings { layer, files, notes } =
+            client(&surroundings).and_then(Found::into_findings).map_err(|error| error.to_string())?;
         Ok(Grant {
             allow: layer.network.allow.iter().map(HostRule::to_string).collect(),
             local: layer.network.local,
             set: layer.environment.set.into_iter().map(|(name, value)| format!("{name}={value}")).collect(),
             read: layer.filesystem.read,
+            files: files.iter().map(|file| format!("{}: {}", file.target.display(), file.text)).collect(),
             notes,
         })
     }
@@ -199,18 +201,65 @@ fn npm_with_scopes_and_where_they_are_configured() {
     let stage = stage.program("npm", &npm_says(&config));
     let grant = stage.ask(npm::ask).unwrap();
     assert_eq!(grant.allow, ["a.example:8443", "r.example:443", "tarballs.example:443"]);
+    // A shell drops a variable that is named like a scope.
     let set = [
-        "npm_config_@a:registry=https://a.example:8443/",
         "npm_config_cafile=/etc/ssl/ca.pem",
+        "npm_config_globalconfig=/run/ringfence/npmrc",
         "npm_config_registry=https://r.example/",
     ];
     assert_eq!(grant.set, set);
+    assert_eq!(grant.files, ["/run/ringfence/npmrc: @a:registry=\"https://a.example:8443/\"\n"]);
     assert!(grant.notes.is_empty(), "{:?}", grant.notes);
     // The project's own registry is neither granted nor overruled: what it tries is denied by name.
     let stage = stage.file("ws/.npmrc", "registry=https://evil.example/");
     let grant = stage.ask(npm::ask).unwrap();
     assert!(!grant.allow.iter().any(|rule| rule.contains("evil")));
     assert_eq!(grant.set, set[..2]);
+}
+
+/// The file takes the place of one that npm inside could not see, and never of one that is shown and says something.
+#[test]
+fn scopes_of_npm_take_no_shown_file_away() {
+    let stage = Stage::new()
+        .file("home/.npmrc", "@a:registry=https://me:pw@a.example/\n")
+        .file("shown/npmrc", "fund=false\n");
+    let config = |global: &str| {
+        format!(
+            r#"{{"registry": "https://r.example/", "userconfig": "{}", "globalconfig": "{}"}}"#,
+            stage.at("home/.npmrc").display(),
+            stage.at(global).display()
+        )
+    };
+    let (hidden, shown) = (config("none"), config("shown/npmrc"));
+    let read = |name: &str| format!("[filesystem]\nread = ['{}']", stage.at(name).display());
+    let (read_global, read_both) = (read("shown"), read(""));
+    let stage = stage.program("npm", &npm_says(&hidden));
+    let grant = stage.ask(npm::ask).unwrap();
+    assert_eq!(grant.set, ["npm_config_globalconfig=/run/ringfence/npmrc"]);
+    assert_eq!(grant.files, ["/run/ringfence/npmrc: @a:registry=\"https://a.example/\"\n"]);
+    assert_eq!(grant.notes, ["the credentials in @a:registry stay outside"]);
+
+    let stage = stage.program("npm", &npm_says(&shown)).policy(&read_global);
+    assert_eq!(stage.ask(npm::ask).unwrap().set, ["npm_config_userconfig=/run/ringfence/npmrc"]);
+
+    let stage = stage.policy(&read_both).variable("npm_config_@b:registry", "https://b.example/");
+    let grant = stage.ask(npm::ask).unwrap();
+    assert_eq!(grant.set, ["npm_config_@b:registry=https://b.example/"]);
+    assert!(grant.files.is_empty());
+    assert!(grant.notes.iter().any(|note| note.contains("a shell may drop")), "{:?}", grant.notes);
+}
+
+#[test]
+fn what_the_policy_hides_is_not_shown_for_a_registry() {
+    let stage = Stage::new().file("home/ca.pem", "x");
+    let cafile = stage.at("home/ca.pem").display().to_string();
+    let config = format!(r#"{{"registry": "https://r.example/", "cafile": "{cafile}"}}"#);
+    let stage = stage.program("npm", &npm_says(&config));
+    assert_eq!(stage.ask(npm::ask).unwrap().read, [stage.at("home/ca.pem")]);
+    let hide = format!("[filesystem]\nhide = ['{cafile}']");
+    let grant = stage.policy(&hide).ask(npm::ask).unwrap();
+    assert!(grant.read.is_empty(), "{grant:?}");
+    assert_eq!(grant.notes, [format!("{cafile} is hidden by the policy, and stays so")]);
 }
 
 #[test]

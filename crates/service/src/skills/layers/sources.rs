@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::plan::LayerKind;
 use crate::error::{ErrorCode, ServiceError};
 use crate::places::Places;
-use crate::registry::{Client, Settings, configured};
+use crate::registry::{Client, Settings, configured, to_npmrc};
 use crate::skills::programs::Programs;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,10 +30,7 @@ impl Sources {
 
     /// As npm reads it. A file, because a shell drops variables with names like `npm_config_@scope:registry`.
     pub(super) fn npmrc(&self) -> String {
-        let line = |(name, value): (&String, &String)| {
-            format!("{name}={}\n", serde_json::Value::from(value.as_str()))
-        };
-        self.settings.iter().map(line).collect()
+        to_npmrc(&self.settings)
     }
 
     /// As pip reads them, and with no file of its own beside them.
