@@ -1,22 +1,19 @@
 //! What an installation may leave on the disk, and that all of it can be removed.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use ringfence_testing::{Scene, Test};
 
 use crate::registry::{Registry, each, has, node_skill, run};
 
-/// Longer than any installation here takes.
-const PAUSE: &str = "sleep 100";
+/// It never ends by itself: whatever comes back was stopped while it ran.
+const PAUSE: &str = "sleep infinity";
 
-fn install(scene: &Scene, command: &str) -> (Registry, Duration) {
+fn install(scene: &Scene, command: &str) {
     let registry = Registry::new().npm_with("hostile", "x", command);
     node_skill(scene, "hostile");
     scene.write("home/.npmrc", &format!("registry={}/\n", registry.url));
-    let begun = Instant::now();
     run(scene, &scene.workspace()).code(125).stderr_contains("were stopped");
-    (registry, begun.elapsed())
 }
 
 fn nothing_is_left(scene: &Scene) {
@@ -31,8 +28,7 @@ fn a_package_can_not_fill_the_disk() {
     }
     each(|scene| {
         let fill = format!("for n in $(seq 40); do fallocate -l 1G f$n || break; done; {PAUSE}");
-        let (_registry, took) = install(scene, &fill);
-        assert!(took < Duration::from_secs(90), "it was stopped at its end only, after {took:?}");
+        install(scene, &fill);
         nothing_is_left(scene);
     });
 }
@@ -44,8 +40,7 @@ fn a_package_can_not_leave_what_is_too_deep_to_be_removed() {
     }
     each(|scene| {
         let deep = "const f = require('fs'); for (let n = 0; n < 15000; n++) { f.mkdirSync('d'); process.chdir('d') }";
-        let (_registry, took) = install(scene, &format!("node -e \\\"{deep}\\\"; {PAUSE}"));
-        assert!(took < Duration::from_secs(90), "it was stopped at its end only, after {took:?}");
+        install(scene, &format!("node -e \\\"{deep}\\\"; {PAUSE}"));
         nothing_is_left(scene);
     });
 }
