@@ -1,5 +1,5 @@
 //! Measures skills by the thousand: reading and checking manifests, indexing, search through the library and through the
-//! command, and what `skill run` costs over `run` of the same script.
+//! command, what `skill run` costs over `run` of the same script, and what a whole library beside it costs.
 //!
 //! `skills [--quick] [--out DIR]` writes SKILLS.md. A missed bar is a result, not an error: only what keeps it from
 //! measuring fails.

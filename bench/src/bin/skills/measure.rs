@@ -17,11 +17,13 @@ pub(crate) struct Amount {
     pub(crate) queries: usize,
     pub(crate) calls: usize,
     pub(crate) runs: usize,
+    /// Skills in the library that a run shows whole.
+    pub(crate) shown: usize,
 }
 
 impl Amount {
-    pub(crate) const FULL: Self = Self { skills: 10_000, queries: 500, calls: 40, runs: 200 };
-    pub(crate) const QUICK: Self = Self { skills: 300, queries: 20, calls: 3, runs: 5 };
+    pub(crate) const FULL: Self = Self { skills: 10_000, queries: 500, calls: 40, runs: 200, shown: 1_000 };
+    pub(crate) const QUICK: Self = Self { skills: 300, queries: 20, calls: 3, runs: 5, shown: 30 };
 }
 
 /// Times in milliseconds.
@@ -35,6 +37,7 @@ pub(crate) struct Figures {
     pub(crate) command: Spread,
     pub(crate) run: Spread,
     pub(crate) skill_run: Spread,
+    pub(crate) run_with_library: Spread,
 }
 
 pub(crate) fn measure(amount: Amount) -> Result<Figures> {
@@ -45,9 +48,13 @@ pub(crate) fn measure(amount: Amount) -> Result<Figures> {
     let root = place.path().join("library");
     let library = Library::open(&root, Create::Yes)?;
     for skill in &skills {
-        let folder = root.join(&skill.domain).join(&skill.name);
-        fs::create_dir_all(&folder)?;
-        fs::write(folder.join("SKILL.md"), &skill.manifest)?;
+        write(&root, skill)?;
+    }
+    let shown = place.path().join("shown");
+    for skill in &skills[..amount.shown] {
+        let scripts = write(&shown, skill)?.join("scripts");
+        fs::create_dir(&scripts)?;
+        fs::write(scripts.join("main.py"), "print('hello')\n")?;
     }
     let started = Instant::now();
     let mut search = SearchIndex::open(&place.path().join("cache"), "bench")?;
@@ -66,8 +73,16 @@ pub(crate) fn measure(amount: Amount) -> Result<Figures> {
         Ok(milliseconds(started))
     }))?;
     let command = command_line(place.path(), &root, amount.calls)?;
-    let (run, skill_run) = runs(place.path(), amount.runs)?;
-    Ok(Figures { load, validate, index, look_again, query, command, run, skill_run })
+    let [run, skill_run, run_with_library] = runs(place.path(), &shown, amount.runs)?;
+    Ok(Figures { load, validate, index, look_again, query, command, run, skill_run, run_with_library })
+}
+
+/// Into a library, as people and `skill add` do. The skill's folder.
+fn write(library: &Path, skill: &Skill) -> Result<PathBuf> {
+    let folder = library.join(&skill.domain).join(&skill.name);
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join("SKILL.md"), &skill.manifest)?;
+    Ok(folder)
 }
 
 /// On one core: this program has one thread.
@@ -96,34 +111,38 @@ fn command_line(place: &Path, library: &Path, calls: usize) -> Result<Spread> {
     spread((0..calls).map(|round| call(QUERIES[round % QUERIES.len()])))
 }
 
-/// The same script as a skill and as a file, in turns.
-fn runs(place: &Path, runs: usize) -> Result<(Spread, Spread)> {
+/// The same script as a file, as a skill, and as a file with a whole library beside it, in turns.
+fn runs(place: &Path, library: &Path, runs: usize) -> Result<[Spread; 3]> {
     let skill = place.join("hello");
     fs::create_dir_all(skill.join("scripts"))?;
     fs::write(skill.join("SKILL.md"), "---\nname: hello\ndescription: Says hello.\n---\n")?;
     fs::write(skill.join("scripts/main.sh"), "echo hello\n")?;
-    let plain = || {
+    let script = skill.join("scripts/main.sh");
+    let call = |turn: usize| {
         let mut command = ringfence(place)?;
-        command.args(["run", "--", "bash"]).arg(skill.join("scripts/main.sh"));
+        match turn {
+            0 => command.args(["run", "--", "bash"]).arg(&script),
+            1 => command.args(["skill", "run"]).arg(&skill),
+            _ => {
+                command.args(["run", "--skills", "--library"]).arg(library);
+                command.args(["--", "bash"]).arg(&script)
+            }
+        };
         timed(command)
     };
-    let as_skill = || {
-        let mut command = ringfence(place)?;
-        command.args(["skill", "run"]).arg(&skill);
-        timed(command)
-    };
-    plain()?;
-    as_skill()?;
-    let (mut order, mut times) = (Order::default(), [Vec::new(), Vec::new()]);
+    let (mut order, mut times) = (Order::default(), [const { Vec::new() }; 3]);
+    let mut turns = [0, 1, 2];
+    for turn in turns {
+        call(turn)?;
+    }
     for _ in 0..runs {
-        let mut turns = [0, 1];
         order.shuffle(&mut turns);
         for turn in turns {
-            times[turn].push(if turn == 0 { plain()? } else { as_skill()? });
+            times[turn].push(call(turn)?);
         }
     }
-    let [plain, as_skill] = times;
-    Ok((Spread::of(plain).context("no runs")?, Spread::of(as_skill).context("no runs")?))
+    let [plain, as_skill, with_library] = times.map(|times| Spread::of(times).context("no runs"));
+    Ok([plain?, as_skill?, with_library?])
 }
 
 /// The program that was built beside this one, in directories of its own. It is started in the skill's directory, which
