@@ -85,6 +85,17 @@ fn nothing_passes_but_what_is_named() {
     });
 }
 
+/// Also where all of the host is shown: `/run` is the sandbox's own, with nothing of the host's, and can be used.
+#[test]
+fn run_is_the_sandboxes_own_in_every_profile() {
+    each(|scene| {
+        for profile in ["restrictive", "moderate", "permissive"] {
+            let test = Test::in_scene(scene).profile(profile).plain();
+            test.run(["sh", "-c", "touch /run/mine && ls -A /run"]).code(0).stdout("mine\n");
+        }
+    });
+}
+
 #[test]
 fn a_timeout_ends_the_tree_and_is_a_denial() {
     each(|scene| {

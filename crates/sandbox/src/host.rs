@@ -162,6 +162,9 @@ impl Host {
             || !toolchains.is_empty()
             || !attachments.is_empty();
         refuse_shown_and_hidden(read.iter().chain(&write), &hide)?;
+        let asked: Vec<PathBuf> =
+            policy.filesystem.hide.iter().map(|path| absolute(path, &current, &home)).collect();
+        hide.retain(|path| asked.contains(path) || !is_our_own(path));
         let sockets = if shows_more { sockets_shown(read.iter().chain(&write)) } else { Vec::new() };
         Ok(Self {
             uid,
@@ -377,6 +380,13 @@ fn find_secrets(home: &Path) -> impl Iterator<Item = PathBuf> {
         .iter()
         .map(|secret| home.join(secret.path))
         .filter(move |path| !home.starts_with(path) && path.symlink_metadata().is_ok())
+}
+
+/// A directory in whose place there is one of ours inside, `/run` say, also under another name: nothing of the host is
+/// there to be hidden, only what we put there.
+fn is_our_own(path: &Path) -> bool {
+    let real = real_path(path);
+    real.is_some_and(|real| NEVER.iter().any(|name| real == Path::new("/").join(name)))
 }
 
 /// Hiding wins, so that a path to be shown beneath a hidden one would silently be missing.

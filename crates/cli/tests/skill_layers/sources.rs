@@ -84,6 +84,10 @@ fn every_index_that_pip_is_configured_with_and_no_other() {
             format!("[global]\nindex-url = {}/simple\nextra-index-url = {}/simple\n", main.url, extra.url);
         scene.write("home/.config/pip/pip.conf", &conf);
         run(scene, &scene.workspace()).code(0).stdout("the company\n");
+        for profile in ["restrictive", "permissive"] {
+            let test = Test::in_scene(scene).verb(["skill", "run"]).args(["--profile", profile]);
+            test.args([scene.path("skill")]).call().code(0).stdout("the company\n");
+        }
 
         // The same requirement of another index is another layer.
         let other = Registry::new().pip("corptool", "somebody else");
