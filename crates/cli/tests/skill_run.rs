@@ -413,6 +413,13 @@ fn the_whole_library_for_an_agent_that_looks_around() {
 #[test]
 fn what_takes_the_place_of_a_skill_is_never_shown() {
     use std::sync::atomic::{AtomicBool, Ordering};
+    /// Also when an assertion fails: the scope would wait for the neighbour for ever.
+    struct StopAtTheEnd<'a>(&'a AtomicBool);
+    impl Drop for StopAtTheEnd<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
     each(|stage| {
         let manifest = "---\nname: lure\ndescription: A test.\n---\n";
         stage.scene.write("private/key", "the secret\n");
@@ -428,6 +435,7 @@ fn what_takes_the_place_of_a_skill_is_never_shown() {
         std::os::unix::fs::symlink(stage.scene.path("private"), &away).unwrap();
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
+            let _stop = StopAtTheEnd(&stop);
             scope.spawn(|| {
                 use rustix::fs::{CWD, RenameFlags, renameat_with};
                 for turn in 0.. {
@@ -451,7 +459,6 @@ fn what_takes_the_place_of_a_skill_is_never_shown() {
                     assert!(!outcome.output.contains("the secret"), "{}", outcome.describe());
                 }
             }
-            stop.store(true, Ordering::Relaxed);
         });
     });
 }

@@ -43,6 +43,7 @@ fn with_a_lure(test: impl Fn(&Scene, &dyn Fn() -> Test)) {
         let scene = Scene::new(identity);
         scene.write("private/key", "the secret\n");
         scene.write("private/SKILL.md", MANIFEST);
+        scene.write("private/scripts/main.sh", "cat /skills/team/lure/key\n");
         scene.write("private/lure/key", "the secret\n");
         scene.write("library/team/lure/SKILL.md", MANIFEST);
         scene.write("library/team/lure/scripts/main.sh", "cat /skills/team/lure/key\n");
