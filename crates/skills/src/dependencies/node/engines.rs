@@ -115,7 +115,9 @@ mod tests {
 
     #[test]
     fn what_is_no_range_is_not_guessed() {
-        for range in ["latest", "lts/*", ">=", "20.x.y.z", "=>18", "\u{661}8", "999999999999999999999"] {
+        let more_parts = ["1.2.3.4", "20.x.x.x", "20.x.y.z", "20.x.1"];
+        let others = ["latest", "lts/*", ">=", "=>18", "\u{661}8", "999999999999999999999"];
+        for range in more_parts.into_iter().chain(others) {
             assert_eq!(node_admits(range, "20.0.0"), None, "{range}");
         }
         assert_eq!(node_admits("20", "none"), None);
