@@ -10,6 +10,7 @@ mod audit;
 mod clock;
 mod decisions;
 mod error;
+mod files;
 mod idempotency;
 mod keys;
 mod migrations;

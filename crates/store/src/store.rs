@@ -17,6 +17,7 @@ use sqlx::sqlite::{
 use sqlx::{ConnectOptions, Sqlite, Transaction};
 
 use crate::audit::Anchors;
+use crate::files::lock_beside;
 use crate::migrations::migrate;
 use crate::{Clock, StoreError};
 
@@ -56,6 +57,12 @@ impl Store {
     }
 
     pub async fn open_with(path: &Path, options: StoreOptions) -> Result<Self, StoreError> {
+        // One at a time: SQLite does not wait for others where it turns a new file to WAL.
+        let locked = path.to_owned();
+        let opening = tokio::task::spawn_blocking(move || lock_beside(&locked));
+        let _opening = opening.await.unwrap_or_else(|error| {
+            Err(StoreError::file("no thread to lock", path)(io::Error::other(error)))
+        })?;
         make_private(path)?;
         let connection = connect_options(path);
         let writer = pool(1).connect_with(connection.clone()).await?;

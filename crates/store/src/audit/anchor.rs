@@ -1,15 +1,14 @@
 //! An anchor: a small file that says how far the audit had come. It is replaced whole (written beside, synced, renamed), and
 //! only by one that says more.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::StoreError;
+use crate::files::{lock_beside, private, sync_directory, with_suffix};
 
 /// Much more than an anchor has.
 const LARGEST: u64 = 4096;
@@ -50,7 +49,7 @@ impl Anchor {
 
     /// Unless the file is no longer what the caller has looked at: then `false`.
     pub(super) fn replace(&self, path: &Path, found: Option<&Self>) -> Result<bool, StoreError> {
-        let _lock = lock(path)?;
+        let _lock = lock_beside(path)?;
         if Self::read(path)?.as_ref() != found {
             return Ok(false);
         }
@@ -60,7 +59,7 @@ impl Anchor {
 
     /// Whatever is there.
     pub(super) fn force(&self, path: &Path) -> Result<(), StoreError> {
-        let _lock = lock(path)?;
+        let _lock = lock_beside(path)?;
         self.write(path).map_err(StoreError::file("can't write the anchor", path))
     }
 
@@ -84,29 +83,4 @@ pub(super) fn sync_log(database: &Path) -> io::Result<()> {
         Err(error) => return Err(error),
     }
     sync_directory(database)
-}
-
-fn sync_directory(path: &Path) -> io::Result<()> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(directory)?.sync_all()
-}
-
-/// Held until it is dropped; other processes that replace the same anchor wait.
-fn lock(path: &Path) -> Result<File, StoreError> {
-    let beside = with_suffix(path, ".lock");
-    let file = private().open(&beside);
-    file.and_then(|file| flock(&file, FlockOperation::LockExclusive).map(|()| file).map_err(io::Error::from))
-        .map_err(StoreError::file("can't lock the anchor", path))
-}
-
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).mode(0o600).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
-    options
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
 }

@@ -160,15 +160,17 @@ impl Needle {
         let end = self.matched(text.as_bytes(), start)?;
         let (mut start, mut end) = (start, end);
         let bytes = text.as_bytes();
-        if self.partial_start && start > 0 && is_base64(bytes[start - 1]) {
-            start -= 1;
+        if self.partial_start {
+            start = [1, 3]
+                .into_iter()
+                .filter_map(|length| start.checked_sub(length))
+                .find(|before| base64_character(bytes, *before) == Some(start))
+                .unwrap_or(start);
         }
         if self.partial_end {
-            if bytes.get(end).copied().is_some_and(is_base64) {
-                end += 1;
-            }
-            while bytes.get(end) == Some(&b'=') {
-                end += 1;
+            end = base64_character(bytes, end).unwrap_or(end);
+            while let Some(after) = after(bytes, end, b"=").or_else(|| percent_encoded(bytes, end, b"=")) {
+                end = after;
             }
         }
         Some(start..end)
@@ -194,8 +196,13 @@ impl Needle {
     }
 }
 
-fn is_base64(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
+/// Where a character of base64 ends that begins there, be it encoded for a URL.
+fn base64_character(text: &[u8], at: usize) -> Option<usize> {
+    let byte = *text.get(at)?;
+    if byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte) {
+        return Some(at + 1);
+    }
+    b"+/".iter().find_map(|byte| percent_encoded(text, at, &[*byte]))
 }
 
 /// All the places where one character can end that begins there, written plainly or escaped.
@@ -207,7 +214,13 @@ fn readings(text: &[u8], at: usize, character: char, ends: &mut Vec<usize>) {
     }
     match text.get(at) {
         Some(b'+') if character == ' ' => ends.push(at + 1),
-        Some(b'%') => ends.extend(percent_encoded(text, at, plain)),
+        Some(b'%') => {
+            ends.extend(percent_encoded(text, at, plain));
+            if character == ' ' {
+                // A form's plus sign that was encoded again.
+                ends.extend(percent_encoded(text, at, b"+"));
+            }
+        }
         Some(b'\\') => backslashed(text, at, character, ends),
         _ => {}
     }
