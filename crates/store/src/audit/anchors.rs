@@ -134,7 +134,8 @@ impl Audit {
     async fn settle_one(&self, path: &Path, beside: bool, head: &AuditHead) -> Result<(), StoreError> {
         loop {
             // The head was read before the anchor, which is written before the first append and after each.
-            let found = Anchor::read(path)?;
+            let looked_at = path.to_owned();
+            let found = blocking(move || Anchor::read(&looked_at)).await?;
             match &found {
                 Some(anchor) => self.must_hold(path, anchor).await?,
                 None if beside && head.seq > 0 => return Err(contradiction(path, "it is gone")),
@@ -218,7 +219,7 @@ fn contradiction(path: &Path, why: &str) -> StoreError {
     }
 }
 
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
     match tokio::task::spawn_blocking(work).await {

@@ -178,12 +178,19 @@ impl Needle {
 
     /// The furthest end of a way to read the needle from there on.
     fn matched(&self, text: &[u8], start: usize) -> Option<usize> {
+        if !self.may_begin_at(text, start) {
+            return None;
+        }
         let mut ends = vec![start];
         let mut next = Vec::new();
-        for character in &self.text {
+        for group in self.text.chunk_by(|one, other| *one == '\\' && *other == '\\') {
             next.clear();
             for end in &ends {
-                readings(text, *end, *character, &mut next);
+                match group {
+                    ['\\', ..] => backslashes_read(text, *end, group.len(), &mut next),
+                    [character, ..] => readings(text, *end, *character, &mut next),
+                    [] => {}
+                }
             }
             if next.is_empty() {
                 return None;
@@ -193,6 +200,19 @@ impl Needle {
             std::mem::swap(&mut ends, &mut next);
         }
         ends.last().copied()
+    }
+
+    /// Most places are ruled out by their first byte. A run of backslashes is read from its first one, which covers all that
+    /// begins in it: so a hostile text takes time by its length and not by the square of it.
+    fn may_begin_at(&self, text: &[u8], start: usize) -> bool {
+        let mut buffer = [0; 4];
+        match text[start] {
+            b'%' | b'+' => true,
+            b'\\' => start == 0 || text[start - 1] != b'\\',
+            byte => {
+                self.text.first().is_some_and(|first| first.encode_utf8(&mut buffer).as_bytes()[0] == byte)
+            }
+        }
     }
 }
 
@@ -248,11 +268,6 @@ fn percent_encoded(text: &[u8], mut at: usize, plain: &[u8]) -> Option<usize> {
 
 /// `\n`, `\"`, `\u00e9`, with more backslashes where it was escaped again.
 fn backslashed(text: &[u8], at: usize, character: char, ends: &mut Vec<usize>) {
-    let run = text[at..].iter().take_while(|byte| **byte == b'\\').count();
-    if character == '\\' {
-        ends.extend((2..=run).map(|count| at + count));
-    }
-    let at = at + run;
     let letter = match character {
         '\n' => b'n',
         '\r' => b'r',
@@ -262,22 +277,42 @@ fn backslashed(text: &[u8], at: usize, character: char, ends: &mut Vec<usize>) {
         '"' | '/' | '\'' => character as u8,
         _ => 0,
     };
-    if letter != 0 && text.get(at) == Some(&letter) {
-        ends.push(at + 1);
+    let behind = at + backslashes(text, at);
+    if letter != 0 && text.get(behind) == Some(&letter) {
+        ends.push(behind + 1);
     }
-    let mut units = [0; 2];
-    let mut position = Some(at);
-    for (index, unit) in character.encode_utf16(&mut units).iter().enumerate() {
-        position = position.and_then(|at| {
-            let skipped =
-                if index == 0 { 0 } else { text[at..].iter().take_while(|byte| **byte == b'\\').count() };
-            let at = after(text, at + skipped, b"u")?;
-            let digits = text.get(at..at + 4).filter(|digits| is_hex(digits))?;
-            let value = u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-            (value == *unit).then_some(at + 4)
-        });
+    ends.extend(unicode_escaped(text, at, character));
+}
+
+/// Backslashes of the secret itself, which may be more where they were escaped. The last of the run may be the escape of
+/// what follows.
+fn backslashes_read(text: &[u8], at: usize, count: usize, ends: &mut Vec<usize>) {
+    let run = backslashes(text, at);
+    if run >= count {
+        ends.push(at + run);
     }
-    ends.extend(position);
+    if run > count {
+        ends.push(at + run - 1);
+    }
+    ends.extend(percent_encoded(text, at, &vec![b'\\'; count]));
+    ends.extend((0..count).try_fold(at, |at, _| unicode_escaped(text, at, '\\')));
+}
+
+/// `\u00e9`, or the two of a character that needs two.
+fn unicode_escaped(text: &[u8], at: usize, character: char) -> Option<usize> {
+    character.encode_utf16(&mut [0; 2]).iter().try_fold(at, |at, unit| {
+        let at = match backslashes(text, at) {
+            0 => return None,
+            run => after(text, at + run, b"u")?,
+        };
+        let digits = text.get(at..at + 4).filter(|digits| is_hex(digits))?;
+        let value = u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+        (value == *unit).then_some(at + 4)
+    })
+}
+
+fn backslashes(text: &[u8], at: usize) -> usize {
+    text[at..].iter().take_while(|byte| **byte == b'\\').count()
 }
 
 fn after(text: &[u8], at: usize, expected: &[u8]) -> Option<usize> {

@@ -79,6 +79,20 @@ fn a_secret_inside_longer_base64_is_found_at_every_alignment() {
 }
 
 #[test]
+fn backslashes_of_the_secret_are_told_from_those_of_its_escaping() {
+    for secret in ["\\\nabc", "a\\\\\"b", "\\\\\\", "x\\", "\\u00e9", "a\\n"] {
+        let redactor = Redactor::new(&[secret]);
+        let mut written = secret.to_owned();
+        for _ in 0..4 {
+            let cleaned = redactor.text(&format!("<{written}>"));
+            assert_eq!(cleaned, "<[redacted]>", "{secret:?} as {written}");
+            let escaped = Value::String(written).to_string();
+            written = escaped[1..escaped.len() - 1].to_owned();
+        }
+    }
+}
+
+#[test]
 fn innocent_text_stays() {
     for text in ["", "p", "make test", "päss", "cGFzcw==", "100% \\ \"x\"", "%", "%2", "\\", "\\u", "\\u00"]
     {
@@ -100,6 +114,16 @@ fn names_numbers_and_depth_are_looked_through() {
     );
     let two = redact(&json!({"hunter2": 1, "[redacted]": 2}), &["hunter2"]);
     assert_eq!(two.as_object().expect("fields").len(), 2);
+}
+
+#[test]
+fn a_hostile_text_costs_no_more_than_its_length() {
+    let redactor = Redactor::new(&["\\\\secret\\", "%%25", "+ + +"]);
+    for text in ["\\", "%25", "%", "+", "\\u005c", "% +"] {
+        // In time with the square of this it would not end.
+        let text = text.repeat(300_000 / text.len());
+        assert!(redactor.text(&text).len() <= 8 * text.len());
+    }
 }
 
 #[test]

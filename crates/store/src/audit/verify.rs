@@ -9,6 +9,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, QueryBuilder, Row, Sqlite, SqliteConnection};
 
 use super::anchor::AuditHead;
+use super::anchors::blocking;
 use super::chain::{COLUMNS, GENESIS, StoredRow};
 use super::{Anchor, Audit};
 use crate::StoreError;
@@ -46,7 +47,8 @@ impl Audit {
         // Anchors before rows: what an anchor speaks of was there before it.
         let beside = &self.anchor_paths()[0];
         for path in self.anchor_paths().iter().chain(others) {
-            match Anchor::read(path) {
+            let looked_at = path.clone();
+            match blocking(move || Anchor::read(&looked_at)).await {
                 Ok(Some(anchor)) => scan.anchors.push((path.clone(), anchor)),
                 Ok(None) if path == beside => scan.anchor_is_missing = true,
                 Ok(None) => scan.problem(0, format!("the anchor {} is not there", path.display())),
