@@ -1,15 +1,13 @@
 //! The object that `run --json` prints.
 
-use ringfence_sandbox::{Denial, End, Exited, NetworkRecord, Receipt};
 use ringfence_service::skills::{RanSkill, RanWith, SkillReport, WorkspaceChange};
-use ringfence_service::{LearnedRules, RunReport, ServiceError};
+use ringfence_service::{RunFacts, RunReport};
 use serde::Serialize;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct RunObject {
-    exit_code: i32,
-    signal: Option<i32>,
-    timed_out: bool,
+    #[serde(flatten)]
+    facts: RunFacts,
     stdout: String,
     /// Only where stdout is not UTF-8, and `stdout` has replacement characters.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -18,19 +16,6 @@ pub(crate) struct RunObject {
     #[serde(skip_serializing_if = "Option::is_none")]
     stderr_base64: Option<String>,
     truncated: bool,
-    duration_ms: u64,
-    usage: UsageObject,
-    /// Null where the sandbox had no network.
-    network: Option<NetworkRecord>,
-    /// Only with --learn.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    learned: Option<LearnedRules>,
-    denials: Vec<Denial>,
-    notes: Vec<String>,
-    /// Why the command itself could not be started.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<ServiceError>,
-    receipt: Receipt,
 }
 
 /// What `skill run --json` prints: the same, and what is of the skill.
@@ -59,44 +44,13 @@ impl From<SkillReport> for SkillRunObject {
     }
 }
 
-#[derive(Debug, Serialize)]
-struct UsageObject {
-    cpu_ms: u64,
-    max_memory_bytes: u64,
-    processes: u64,
-}
-
 impl From<RunReport> for RunObject {
-    fn from(report: RunReport) -> Self {
-        let RunReport { exit_code, outcome, not_started, learned } = report;
-        let signal = match outcome.end {
-            End::Exited(Exited::Signal(signal)) | End::Interrupted(signal) => Some(signal),
-            _ => None,
-        };
-        let (stdout, stdout_base64) = text(outcome.captured.stdout);
-        let (stderr, stderr_base64) = text(outcome.captured.stderr);
-        Self {
-            exit_code,
-            signal,
-            timed_out: outcome.end == End::TimedOut,
-            stdout,
-            stdout_base64,
-            stderr,
-            stderr_base64,
-            truncated: outcome.captured.truncated,
-            duration_ms: outcome.duration.as_millis() as u64,
-            usage: UsageObject {
-                cpu_ms: outcome.usage.cpu.as_millis() as u64,
-                max_memory_bytes: outcome.usage.max_memory,
-                processes: outcome.usage.processes,
-            },
-            network: outcome.network,
-            learned,
-            denials: outcome.denials,
-            notes: outcome.notes,
-            error: not_started,
-            receipt: outcome.receipt,
-        }
+    fn from(mut report: RunReport) -> Self {
+        let captured = std::mem::take(&mut report.outcome.captured);
+        let (stdout, stdout_base64) = text(captured.stdout);
+        let (stderr, stderr_base64) = text(captured.stderr);
+        let truncated = captured.truncated;
+        Self { stdout, stdout_base64, stderr, stderr_base64, truncated, facts: report.into() }
     }
 }
 

@@ -110,7 +110,7 @@ pub(crate) fn policy(flags: PolicyFlags) -> Result<PolicySpec, Failure> {
         file: flags.policy_file,
         flags: layers.0,
         registries: flags.allow_registry,
-        learn: false,
+        ..PolicySpec::default()
     })
 }
 

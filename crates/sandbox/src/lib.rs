@@ -10,6 +10,7 @@ mod environment;
 mod files;
 mod host;
 mod infer;
+mod launcher;
 mod layers;
 mod limits;
 mod network;
@@ -34,6 +35,7 @@ pub use files::{
     SessionTree, Watch,
 };
 pub use host::{GitUser, Host, HostPath, OuterIds, RootEntry, WorkspaceDir};
+pub use launcher::{Job, Launcher};
 pub use layers::{LayersDir, WorkspaceLayers};
 pub use network::{NetworkFacts, PlannedEgress};
 pub use network_record::{ConnectionRecord, NetworkRecord};

@@ -30,6 +30,8 @@ pub struct PolicySpec {
     pub registries: Vec<Registry>,
     /// See what is tried: a network that is off becomes one that grants nothing.
     pub learn: bool,
+    /// The flags are the whole policy: no file and no variable of this machine adds to it.
+    pub alone: bool,
 }
 
 /// The policy of a run, and what a person should know of how it came about.
@@ -45,6 +47,10 @@ type Layers = Vec<(Origin, Layer)>;
 
 /// Read every layer, check the project's against the rule of trust, and merge.
 pub fn load_policy(places: &Places, spec: PolicySpec) -> Result<LoadedPolicy, ServiceError> {
+    if spec.alone {
+        let merged = merge(ProfileName::default(), &spec.flags).map_err(bad_merge)?;
+        return Ok(LoadedPolicy { merged, notes: Vec::new() });
+    }
     let mut layers = Layers::new();
     for (path, label) in [(&places.system_config, "system config"), (&places.user_config, "user config")] {
         if let Some(text) = read_if_there(path).map_err(|error| unreadable(path, &error.to_string()))? {

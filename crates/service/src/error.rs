@@ -6,10 +6,10 @@ use std::path::Path;
 use ringfence_sandbox::overlay::OverlayError;
 use ringfence_sandbox::snapshots::SnapshotError;
 use ringfence_sandbox::{FileError, Refusal};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What kind of failure it was. The names are stable: programs match on them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
     /// A policy or config file can't be read or is wrong.
@@ -50,7 +50,7 @@ pub enum ErrorCode {
 }
 
 /// Why a use case was not carried out.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{message}")]
 pub struct ServiceError {
     pub code: ErrorCode,

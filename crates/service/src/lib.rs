@@ -15,12 +15,14 @@ mod not_started;
 mod places;
 mod project;
 mod registry;
+mod run_facts;
 mod runs;
 mod sessions;
 pub mod skills;
 mod state;
 mod stored_secrets;
 mod trust;
+pub mod workers;
 mod workspaces;
 
 pub use allow::{AllowFor, Allowed, allow_denial};
@@ -32,6 +34,7 @@ pub use learn::LearnedRules;
 pub use not_started::explain_not_started;
 pub use places::Places;
 pub use registry::Registry;
+pub use run_facts::{RunFacts, UsageFacts};
 pub use runs::{Explanation, PreparedRun, RunReport, RunSpec, explain, prepare, run};
 pub use sessions::{
     Changes, Committed, SessionCreate, SessionCreated, SessionRow, Since, SnapshotRow, TakenSnapshot,
