@@ -4,6 +4,7 @@
 //! same arguments give the same policy. Interfaces read files and flags; `sandbox` carries the policy out.
 
 mod bound;
+mod ceiling;
 mod clause;
 mod environment;
 mod layer;
@@ -26,6 +27,7 @@ mod validate;
 mod whole;
 
 pub use bound::{Bound, Cpus};
+pub use ceiling::capped;
 pub use clause::ClauseError;
 pub use layer::{
     EnvironmentLayer, FilesystemLayer, IdentityLayer, Layer, LimitsLayer, NetworkLayer, SyscallsLayer,
