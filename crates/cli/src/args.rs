@@ -1,6 +1,7 @@
 //! The command line as it is typed. `resolve` turns it into what the services take; nothing else reads these.
 
 mod library;
+mod server;
 mod session;
 mod skill;
 
@@ -18,6 +19,7 @@ pub(crate) use library::{
     SkillPublishArgs, SkillRemoveArgs, SkillRollbackArgs, SkillSearchArgs, SkillShowArgs, SkillUpdateArgs,
     SkillValidateArgs, SkillVerifyArgs,
 };
+pub(crate) use server::{AuditArgs, AuditVerb, KeyArgs, KeyVerb, ServeArgs};
 pub(crate) use session::{
     End, Inside, SessionArgs, SessionAttachArgs, SessionCommitArgs, SessionCpArgs, SessionCreateArgs,
     SessionDiffArgs, SessionExecArgs, SessionExposeArgs, SessionExtendArgs, SessionFileArgs, SessionForkArgs,
@@ -59,6 +61,9 @@ pub(crate) enum Verb {
     Trust(TrustArgs),
     Denials(DenialsArgs),
     Secret(SecretArgs),
+    Serve(ServeArgs),
+    Key(KeyArgs),
+    Audit(AuditArgs),
     Doctor(DoctorArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

@@ -19,6 +19,12 @@ pub(crate) fn raw(bytes: &[u8]) {
     let _ = out.flush();
 }
 
+/// A time in milliseconds since 1970, as people read it.
+pub(crate) fn moment(milliseconds: i64) -> String {
+    let time = jiff::Timestamp::from_millisecond(milliseconds);
+    time.map_or_else(|_| milliseconds.to_string(), |time| time.strftime("%Y-%m-%d %H:%M:%SZ").to_string())
+}
+
 /// One JSON object, on one line if a program reads it.
 pub(crate) fn json(value: &impl Serialize) {
     let text = if stdout().is_terminal() {

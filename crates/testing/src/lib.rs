@@ -13,6 +13,7 @@
 //! * [`Outcome`] is read from `--json` (or from plain stdio after [`Test::plain`]); each assertion returns it again.
 //! * [`Scene`] is a scratch place on the host: a workspace, a home, a state directory, and a secret outside.
 //! * [`Session`] is a session of a scene, removed when dropped.
+//! * [`Server`] is a `ringfence serve` of a scene, ended when dropped.
 //! * [`Leftovers`] counts mounts, cgroups, processes, files and fds before and after.
 //! * [`Internet`] is a test internet in network namespaces, with a machine on it where `ringfence` is run.
 //! * [`Stage`] holds world-readable copies of `ringfence` and `ringfence-probe`; the probe is built when needed.
@@ -29,6 +30,7 @@ mod outcome;
 mod processes;
 mod running;
 mod scene;
+mod server;
 mod session;
 mod stage;
 mod test;
@@ -47,6 +49,7 @@ pub use outcome::{Denial, Outcome};
 pub use processes::{Process, processes_with_marker};
 pub use running::Running;
 pub use scene::Scene;
+pub use server::{EventReader, Reply, SentEvent, Server, database};
 pub use session::{Session, eventually};
 pub use stage::Stage;
 pub use test::Test;

@@ -1,14 +1,18 @@
 //! One file a verb: call the service, print what came back, give the exit status.
 
+pub(crate) mod audit;
 pub(crate) mod completions;
 pub(crate) mod denials;
 pub(crate) mod doctor;
+pub(crate) mod key;
 pub(crate) mod man;
 pub(crate) mod policy;
 pub(crate) mod run;
 pub(crate) mod secret;
+pub(crate) mod serve;
 pub(crate) mod session;
 pub(crate) mod skill;
 pub(crate) mod snapshot;
+pub(crate) mod store;
 pub(crate) mod trust;
 pub(crate) mod workspace;

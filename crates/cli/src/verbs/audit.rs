@@ -1,0 +1,73 @@
+//! `ringfence audit`
+
+use ringfence_store::{AuditFilter, AuditRow, AuditVerdict};
+
+use crate::args::{AuditArgs, AuditVerb};
+use crate::failure::Failure;
+use crate::output;
+use crate::verbs::store::with_store;
+
+/// The chain is not whole.
+const BROKEN: i32 = 1;
+
+pub(crate) fn audit(args: AuditArgs) -> Result<i32, Failure> {
+    match args.verb {
+        AuditVerb::Ls { user, kind, limit, json } => {
+            let rows = with_store(async |store| {
+                let audit = store.audit();
+                let head = audit.head().await?;
+                // The last ones: rows of one number each, from the head back.
+                let after_seq = match (&user, &kind) {
+                    (None, None) => Some((head.seq - i64::from(limit)).max(0)),
+                    _ => None,
+                };
+                audit.query(&AuditFilter { user, kind, since: None, until: None, after_seq, limit }).await
+            })?;
+            list(&rows, json);
+        }
+        AuditVerb::Export { from } => {
+            let mut bytes = Vec::new();
+            with_store(async |store| store.audit().export(&mut bytes, from).await)?;
+            output::raw(&bytes);
+        }
+        AuditVerb::Verify { anchor, json } => {
+            let verdict = with_store(async |store| store.audit().verify(&anchor).await)?;
+            return Ok(tell(&verdict, json));
+        }
+    }
+    Ok(0)
+}
+
+fn list(rows: &[AuditRow], json: bool) {
+    if json {
+        output::json(&rows);
+        return;
+    }
+    let rows = rows.iter().map(|row| {
+        let entry = &row.entry;
+        [
+            row.seq.to_string(),
+            output::moment(entry.at),
+            entry.user.clone(),
+            entry.kind.clone(),
+            entry.target.clone().unwrap_or_default(),
+            entry.decision.clone().unwrap_or_default(),
+            entry.result.to_string(),
+        ]
+    });
+    output::table(["row", "at", "user", "kind", "target", "decision", "result"], rows);
+}
+
+fn tell(verdict: &AuditVerdict, json: bool) -> i32 {
+    let whole = verdict.is_whole();
+    if json {
+        output::json(&serde_json::json!({ "whole": whole, "verdict": verdict }));
+    } else if whole {
+        output::line(format!("whole: {} rows, the last one {}", verdict.rows, verdict.head.digest));
+    } else {
+        for problem in &verdict.problems {
+            output::line(format!("row {}: {}", problem.seq, problem.what));
+        }
+    }
+    if whole { 0 } else { BROKEN }
+}

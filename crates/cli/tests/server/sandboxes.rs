@@ -1,0 +1,106 @@
+//! Sandboxes that stay, through their whole life.
+
+use ringfence_testing::Leftovers;
+use serde_json::{Value, json};
+
+use crate::{scene, server};
+
+#[test]
+fn the_life_of_a_sandbox() {
+    let before = Leftovers::before();
+    {
+        let scene = scene();
+        let server = server(&scene);
+        let key = server.key("ada", "operator");
+        let ask = |method: &str, path: &str, body: Value| {
+            server.ask(Some(&key), method, path, Some(&body).filter(|body| !body.is_null()))
+        };
+        let wanted =
+            json!({ "name": "work", "ttl_ms": 600_000, "labels": { "for": "test" }, "env": { "A": "b" } });
+        let made = ask("POST", "/v1/sandboxes", wanted.clone()).status(201).json();
+        assert_eq!(
+            (&made["state"], &made["name"], &made["labels"]["for"]),
+            (&json!("alive"), &json!("work"), &json!("test"))
+        );
+        ask("POST", "/v1/sandboxes", wanted).refused(409, "taken");
+        let id = made["id"].as_str().expect("an id");
+        let at = |rest: &str| format!("/v1/sandboxes/{id}{rest}");
+        let done = ask(
+            "POST",
+            &at("/exec"),
+            json!({ "command": ["sh", "-c", "echo $A$B; cat > f; exit 5"], "stdin": "in", "env": { "B": "c" } }),
+        );
+        let done = done.status(200).json();
+        assert_eq!((&done["exit_code"], &done["stdout"]), (&json!(5), &json!("bc\n")), "{done}");
+        let slow = ask("POST", &at("/exec"), json!({ "command": ["sleep", "60"], "timeout_ms": 100 }))
+            .status(200)
+            .json();
+        assert_eq!((&slow["timed_out"], &slow["exit_code"]), (&json!(true), &json!(124)));
+        // Files
+        assert_eq!(ask("GET", &at("/files?path=f"), Value::Null).status(200).body, b"in");
+        let put = server.ask_bytes(Some(&key), "PUT", &at("/files?path=bin&mode=755"), None, &[0, 255, 10]);
+        let _ = put.status(204);
+        assert_eq!(ask("GET", &at("/files?path=bin"), Value::Null).status(200).body, [0, 255, 10]);
+        let stat = ask("GET", &at("/files/stat?path=bin"), Value::Null).status(200).json();
+        assert_eq!((&stat["kind"], &stat["size"], &stat["mode"]), (&json!("file"), &json!(3), &json!("755")));
+        let _ = ask("POST", &at("/files/directories"), json!({ "path": "a/b", "parents": true })).status(204);
+        let _ = ask("POST", &at("/files/move"), json!({ "from": "bin", "to": "a/b/bin" })).status(204);
+        let listed = ask("GET", &at("/files/list?path=a/b"), Value::Null).status(200).json();
+        assert_eq!(listed, json!([{ "name": "bin", "kind": "file" }]));
+        ask("GET", &at("/files?path=bin"), Value::Null).refused(404, "no_such_file");
+        let _ = ask("DELETE", &at("/files?path=a&recursive=true"), Value::Null).status(204);
+        // Processes
+        let started = ask(
+            "POST",
+            &at("/processes"),
+            json!({ "command": ["sh", "-c", "read x; echo got $x; sleep 600"] }),
+        );
+        let process = started.status(201).json()["process"].as_u64().expect("a process");
+        let one = |rest: &str| at(&format!("/processes/{process}{rest}"));
+        let _ = ask("POST", &one("/stdin"), json!({ "text": "word\n" })).status(204);
+        ringfence_testing::eventually("the log has it", || {
+            ask("GET", &one("/logs"), Value::Null).status(200).json()["stdout"] == "got word\n"
+        });
+        let next = ask("GET", &one("/logs"), Value::Null).status(200).json()["next"].clone();
+        let rest = ask("GET", &one(&format!("/logs?from={next}")), Value::Null).status(200).json();
+        assert_eq!(rest["stdout"], "");
+        let _ = ask("POST", &one("/signal"), json!({ "signal": 9, "tree": true })).status(204);
+        ringfence_testing::eventually("it has ended", || {
+            let listed = ask("GET", &at("/processes"), Value::Null).status(200).json();
+            let found = listed.as_array().into_iter().flatten().find(|row| row["process"] == process);
+            found.is_some_and(|row| !row["result"].is_null())
+        });
+        // The rest
+        let _ = ask("POST", &at("/pause"), Value::Null).status(204);
+        let whole = ask("GET", &at(""), Value::Null).status(200).json();
+        assert_eq!(whole["status"]["paused"], true, "{whole}");
+        let _ = ask("POST", &at("/resume"), Value::Null).status(204);
+        let _ = ask("POST", &at("/extend"), json!({ "ttl_ms": 900_000 })).status(204);
+        assert!(ask("GET", &at("/stats"), Value::Null).status(200).json()["memory"].is_u64());
+        let page = ask("GET", "/v1/sandboxes?state=alive&limit=1", Value::Null).status(200).json();
+        assert_eq!(page["sandboxes"].as_array().map(Vec::len), Some(1));
+        let _ = ask("DELETE", &at(""), Value::Null).status(204);
+        ask("POST", &at("/exec"), json!({ "command": ["true"] })).refused(410, "session_ended");
+        assert_eq!(ask("GET", &at(""), Value::Null).status(200).json()["state"], "ended");
+    }
+    before.assert_none_since();
+}
+
+#[test]
+fn a_command_in_a_sandbox_is_heard_of_as_it_goes() {
+    let scene = scene();
+    let server = server(&scene);
+    let key = server.key("ada", "operator");
+    let made = server.ask(Some(&key), "POST", "/v1/sandboxes", Some(&json!({}))).status(201).json();
+    let path = format!("/v1/sandboxes/{}/exec/stream", made["id"].as_str().expect("an id"));
+    let body = json!({ "command": ["sh", "-c", "echo out; echo err >&2; exit 6"] });
+    let events = server.events(&key, &path, None, Some(&body)).rest();
+    let has =
+        |name: &str, text: &str| events.iter().any(|event| event.name == name && event.data["text"] == text);
+    assert!(has("stdout", "out\n") && has("stderr", "err\n"), "{events:?}");
+    assert_eq!(
+        events.last().map(|event| (event.name.as_str(), event.data["code"].clone())),
+        Some(("exit", json!(6)))
+    );
+    let _ = server.ask(Some(&key), "DELETE", path.trim_end_matches("/exec/stream"), None).status(204);
+}

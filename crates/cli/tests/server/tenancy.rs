@@ -1,0 +1,263 @@
+//! What a role may do, and forty ways to get more: all refused.
+
+use ringfence_testing::Server;
+use serde_json::{Value, json};
+
+use crate::{scene, server};
+
+/// What a role may do, route by route.
+#[test]
+fn each_role_does_what_it_may_and_nothing_else() {
+    let scene = scene();
+    let server = server(&scene);
+    let roles = ["viewer", "operator", "approver", "admin"];
+    let keys: Vec<String> = roles.iter().map(|role| server.key(&format!("a-{role}"), role)).collect();
+    let run = json!({ "command": ["true"] });
+    let (none, user) = (Value::Null, json!({ "name": "new", "role": "boss" }));
+    // Statuses for viewer, operator, approver, admin. A body that is wrong in itself shows that the role was fine.
+    let table: [(&str, &str, &Value, [u16; 4]); 14] = [
+        ("GET", "/v1/me", &none, [200, 200, 200, 200]),
+        ("GET", "/v1/status", &none, [200, 200, 200, 200]),
+        ("GET", "/v1/sandboxes", &none, [200, 200, 200, 200]),
+        ("GET", "/v1/sandboxes?all=true", &none, [403, 403, 403, 200]),
+        ("POST", "/v1/run", &run, [403, 200, 403, 200]),
+        ("POST", "/v1/run/stream", &run, [403, 200, 403, 200]),
+        ("POST", "/v1/sandboxes", &json!({ "profile": "none" }), [403, 400, 403, 400]),
+        ("GET", "/v1/workspaces", &none, [200, 200, 200, 200]),
+        ("DELETE", "/v1/workspaces/none", &none, [403, 404, 403, 404]),
+        ("GET", "/v1/users", &none, [403, 403, 403, 200]),
+        ("POST", "/v1/users", &user, [403, 403, 403, 400]),
+        ("GET", "/v1/audit", &none, [200, 200, 200, 200]),
+        ("GET", "/v1/audit/verify", &none, [403, 403, 403, 200]),
+        ("GET", "/v1/metrics", &none, [403, 403, 403, 200]),
+    ];
+    for (method, path, body, expected) in table {
+        for ((key, role), status) in keys.iter().zip(roles).zip(expected) {
+            let reply = server.ask(Some(key), method, path, Some(body).filter(|body| !body.is_null()));
+            assert_eq!(
+                reply.status,
+                status,
+                "{role} {method} {path}: {}",
+                String::from_utf8_lossy(&reply.body)
+            );
+        }
+    }
+}
+
+/// Requests of an operator that ask for more than the shipped ceiling.
+fn beyond() -> Vec<(&'static str, Value)> {
+    let policy = |policy: Value| json!({ "policy": policy });
+    vec![
+        ("permissive", json!({ "profile": "permissive" })),
+        ("permissive in a policy", policy(json!({ "profile": "permissive" }))),
+        ("the host's files", policy(json!({ "filesystem": { "host": "all" } }))),
+        ("the server's toolchains", policy(json!({ "filesystem": { "toolchains": true } }))),
+        ("a path of the host", policy(json!({ "filesystem": { "read": ["/srv"] } }))),
+        ("the root directory", policy(json!({ "filesystem": { "read": ["/"] } }))),
+        ("a path to write", policy(json!({ "filesystem": { "write": ["/var/tmp"] } }))),
+        ("a workspace by path", policy(json!({ "filesystem": { "workspace": "/etc" } }))),
+        ("the current directory", policy(json!({ "filesystem": { "workspace": "current" } }))),
+        ("protected names", policy(json!({ "filesystem": { "unprotect": [".git/hooks"] } }))),
+        ("a larger /tmp", policy(json!({ "filesystem": { "tmp": "1T" } }))),
+        ("a waiver of the network", policy(json!({ "waive": ["network"] }))),
+        ("a waiver of system calls", policy(json!({ "waive": ["syscalls"] }))),
+        ("a host", policy(json!({ "network": { "allow": ["example.org"] } }))),
+        ("a host by domains", json!({ "network": { "enabled": true, "allowed_domains": ["example.org"] } })),
+        ("the open network", json!({ "network": { "enabled": true } })),
+        ("the open network in a policy", policy(json!({ "network": { "mode": "open" } }))),
+        ("the server's loopback", policy(json!({ "network": { "local": [7070] } }))),
+        ("private addresses", policy(json!({ "network": { "private": ["10.0.0.0/8"] } }))),
+        ("an address", policy(json!({ "network": { "allow": ["192.0.2.10:22"] } }))),
+        ("no server name", policy(json!({ "network": { "no_sni": ["example.org"] } }))),
+        (
+            "a group of hosts",
+            policy(json!({ "network": { "groups": { "x": ["example.org"] }, "allow": ["@x"] } })),
+        ),
+        (
+            "a secret of the server's environment",
+            policy(
+                json!({ "network": { "secrets": [{ "name": "A", "from": "env:HOME", "hosts": ["example.org"] }] } }),
+            ),
+        ),
+        (
+            "a secret from a file",
+            policy(
+                json!({ "network": { "secrets": [{ "name": "A", "from": "file:/etc/shadow", "hosts": ["example.org"] }] } }),
+            ),
+        ),
+        (
+            "a secret by a command on the host",
+            policy(
+                json!({ "network": { "secrets": [{ "name": "A", "from": "cmd:id", "hosts": ["example.org"] }] } }),
+            ),
+        ),
+        (
+            "a secret of the store",
+            policy(
+                json!({ "network": { "secrets": [{ "name": "A", "from": "store:A", "hosts": ["example.org"] }] } }),
+            ),
+        ),
+        ("more memory", policy(json!({ "limits": { "memory": "none" } }))),
+        ("more processes", policy(json!({ "limits": { "processes": "none" } }))),
+        ("more disk", policy(json!({ "limits": { "disk": "none" } }))),
+        ("more time", json!({ "timeout_ms": 86_400_000 })),
+        ("all the time", policy(json!({ "limits": { "wall_time": "none" } }))),
+        ("a system call", policy(json!({ "syscalls": { "allow": ["ptrace"] } }))),
+        ("32-bit calls", policy(json!({ "syscalls": { "compat": true } }))),
+        ("the server's variables", policy(json!({ "environment": { "pass": ["AWS_SECRET_ACCESS_KEY"] } }))),
+        ("all the server's variables", policy(json!({ "environment": { "pass": ["A*"] } }))),
+    ]
+}
+
+#[test]
+fn what_goes_beyond_the_ceiling_is_refused_by_name() {
+    let scene = scene();
+    let server = server(&scene);
+    let key = server.key("eve", "operator");
+    for (what, mut body) in beyond() {
+        body["command"] = json!(["true"]);
+        // The caller's own limit of time is for a run alone.
+        let in_sandbox = body.get("timeout_ms").is_none().then(|| {
+            let mut body = body.clone();
+            body.as_object_mut().expect("an object").remove("command");
+            body
+        });
+        let reply = server.ask(Some(&key), "POST", "/v1/run", Some(&body));
+        assert!(matches!(reply.status, 400 | 403), "{what}: {}", String::from_utf8_lossy(&reply.body));
+        if reply.status == 403 {
+            reply.refused(403, "beyond_ceiling");
+        }
+        if let Some(body) = in_sandbox {
+            let reply = server.ask(Some(&key), "POST", "/v1/sandboxes", Some(&body));
+            assert!(matches!(reply.status, 400 | 403), "{what}: {}", String::from_utf8_lossy(&reply.body));
+        }
+    }
+    let left = server.ask(Some(&key), "GET", "/v1/sandboxes", None).status(200).json();
+    assert_eq!(left["sandboxes"], json!([]));
+}
+
+/// Somebody else's things, by their ids.
+#[test]
+fn what_is_somebody_elses_is_not_there() {
+    let scene = scene();
+    let server = server(&scene);
+    let (ada, eve) = (server.key("ada", "operator"), server.key("eve", "operator"));
+    let made = server.ask(Some(&ada), "POST", "/v1/sandboxes", Some(&json!({}))).status(201).json();
+    let id = made["id"].as_str().expect("an id");
+    let run = json!({ "command": ["true"] });
+    let own: [(&str, &str, Option<Value>); 16] = [
+        ("GET", "", None),
+        ("DELETE", "", None),
+        ("POST", "/exec", Some(run.clone())),
+        ("POST", "/exec/stream", Some(run.clone())),
+        ("POST", "/processes", Some(run)),
+        ("GET", "/processes", None),
+        ("GET", "/processes/1/logs", None),
+        ("POST", "/processes/1/stdin", Some(json!({ "text": "" }))),
+        ("POST", "/processes/1/signal", Some(json!({ "signal": 9 }))),
+        ("GET", "/files?path=/etc/passwd", None),
+        ("GET", "/files/list?path=.", None),
+        ("DELETE", "/files?path=x", None),
+        ("POST", "/pause", None),
+        ("POST", "/resume", None),
+        ("GET", "/stats", None),
+        ("POST", "/extend", Some(json!({ "ttl_ms": 1 }))),
+    ];
+    for (method, rest, body) in own {
+        let path = format!("/v1/sandboxes/{id}{rest}");
+        server.ask(Some(&eve), method, &path, body.as_ref()).refused(404, "not_found");
+    }
+    for name in ["..", "%2e%2e", "x%2fy", "../ada", "%00", "."] {
+        let reply = server.ask(Some(&eve), "GET", &format!("/v1/sandboxes/{name}/stats"), None);
+        assert!(matches!(reply.status, 400 | 404), "{name}: {}", reply.status);
+    }
+    for workspace in ["ada/default", "../ada/default", "..", "a/b", "", "ada\\default", "%2e%2e", "a\0"] {
+        let body = json!({ "command": ["true"], "workspace": workspace });
+        server.ask(Some(&eve), "POST", "/v1/run", Some(&body)).refused(400, "bad_request");
+    }
+    server.ask(Some(&eve), "GET", "/v1/audit?user=ada", None).refused(403, "forbidden");
+    let rows = server.ask(Some(&eve), "GET", "/v1/audit", None).status(200).json();
+    assert!(rows["rows"].as_array().into_iter().flatten().all(|row| row["user"] == "eve"), "{rows}");
+    let _ = server.ask(Some(&ada), "DELETE", &format!("/v1/sandboxes/{id}"), None).status(204);
+}
+
+/// Files with a request stay in the workspace, whatever a command has put there before.
+#[test]
+fn files_of_a_request_stay_in_the_workspace() {
+    let scene = scene();
+    let server = server(&scene);
+    let key = server.key("eve", "operator");
+    let target = scene.path("outside");
+    let links = format!(
+        "ln -s {} link; ln -s /etc etc; ln -s {}/made name; mkfifo pipe",
+        target.display(),
+        target.display()
+    );
+    let body = json!({ "command": ["sh", "-c", links] });
+    assert_eq!(server.ask(Some(&key), "POST", "/v1/run", Some(&body)).status(200).json()["exit_code"], 0);
+    for path in ["../x", "/tmp/x", "link/x", "etc/x", "name", "pipe", "a/../../x", "", ".", "a\0b"] {
+        let body = json!({ "command": ["true"], "files": [{ "path": path, "content": "x" }] });
+        server.ask(Some(&key), "POST", "/v1/run", Some(&body)).refused(400, "bad_request");
+    }
+    let left: Vec<_> =
+        std::fs::read_dir(&target).expect("read").flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(left, ["secret"]);
+}
+
+/// Nothing of the server itself can be seen from inside.
+#[test]
+fn the_servers_own_files_are_not_visible() {
+    let scene = scene();
+    scene.write("home/.ssh/id_rsa", &scene.token);
+    scene.write("home/notes", &scene.token);
+    let server = server(&scene);
+    let (ada, admin) = (server.key("ada", "operator"), server.key("root", "admin"));
+    let looked = |server: &Server<'_>, key: &str, path: String| {
+        let script = format!("cat {path} 2>/dev/null; ls -a {path} 2>/dev/null; true");
+        let body = json!({ "command": ["sh", "-c", script] });
+        server.ask(Some(key), "POST", "/v1/run", Some(&body)).status(200).json()["stdout"].to_string()
+    };
+    for key in [&ada, &admin] {
+        for path in ["home/.ssh/id_rsa", "home/notes", "state/server.db", "outside/secret"] {
+            let seen = looked(&server, key, scene.path(path).display().to_string());
+            assert!(!seen.contains(&scene.token) && !seen.contains("server.db"), "{path}: {seen}");
+        }
+        let seen = looked(&server, key, format!("{}/", scene.state().display()));
+        assert!(!seen.contains("workspaces") && !seen.contains("audit"), "{seen}");
+        let environment = looked(&server, key, "/proc/1/environ /proc/self/environ".into());
+        assert!(!environment.contains("RINGFENCE_STATE_DIR"), "{environment}");
+    }
+}
+
+#[test]
+fn quotas_are_told_with_what_to_wait_for() {
+    let scene = scene();
+    scene.write(
+        "server.toml",
+        "[roles.operator.quotas]\nsandboxes = 1\ncommands = 1\nrequests_per_minute = 40\n",
+    );
+    let config = scene.path("server.toml").display().to_string();
+    let server = Server::start(&scene, ["--config", &config]);
+    let key = server.key("ada", "operator");
+    let made = server.ask(Some(&key), "POST", "/v1/sandboxes", Some(&json!({}))).status(201).json();
+    let second = server.ask(Some(&key), "POST", "/v1/sandboxes", Some(&json!({}))).refused(429, "quota");
+    assert!(second.header("retry-after").is_some());
+    let mut events = server.events(
+        &key,
+        "/v1/run/stream",
+        None,
+        Some(&json!({ "command": ["sleep", "600"], "timeout_ms": 500_000 })),
+    );
+    while events.next_event().expect("an event").name != "start" {}
+    server.ask(Some(&key), "POST", "/v1/run", Some(&json!({ "command": ["true"] }))).refused(429, "too_many");
+    drop(events);
+    let _ = server
+        .ask(Some(&key), "DELETE", &format!("/v1/sandboxes/{}", made["id"].as_str().expect("an id")), None)
+        .status(204);
+    let refused =
+        (0..60).map(|_| server.ask(Some(&key), "GET", "/v1/me", None)).find(|reply| reply.status == 429);
+    let refused = refused.expect("the rate is held").refused(429, "too_many");
+    assert!(
+        refused.header("retry-after").and_then(|text| text.parse::<u64>().ok()).is_some_and(|wait| wait >= 1)
+    );
+}

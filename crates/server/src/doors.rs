@@ -1,0 +1,108 @@
+//! What every request passes first: its id, the names it may come by, and the shape of what goes out.
+
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use uuid::Uuid;
+
+use crate::app::Shared;
+use crate::error::{Answer, ApiError};
+
+/// The id of a request, for its answer, the log and the audit.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestId(pub(crate) String);
+
+/// Outermost: give the request an id, and every error its body.
+pub(crate) async fn finish(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
+    let id = Uuid::now_v7().simple().to_string();
+    let begun = Instant::now();
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let route = route.unwrap_or_else(|| "other".to_owned());
+    request.extensions_mut().insert(RequestId(id.clone()));
+    let checked = check_names(&app, &request);
+    let mut response = match checked {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.respond(&id),
+    };
+    if let Some(error) = response.extensions_mut().remove::<ApiError>() {
+        response = error.respond(&id);
+    }
+    let headers = response.headers_mut();
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        headers.insert("x-request-id", value);
+    }
+    // Nothing here is for another site's page, to be guessed at or to be kept.
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
+    if !headers.contains_key(header::CACHE_CONTROL) {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    let (status, took) = (response.status(), begun.elapsed());
+    app.metrics.request(&route, method.as_str(), status.as_u16(), took);
+    tracing::info!(request_id = %id, %method, route, status = status.as_u16(), ms = took.as_millis() as u64, "request");
+    response
+}
+
+/// A page of another site that reaches this server by a name of its own (DNS rebinding), or by a form, is refused.
+fn check_names(app: &Shared, request: &Request) -> Answer<()> {
+    let refused = |what: &str| {
+        ApiError::new(
+            StatusCode::MISDIRECTED_REQUEST,
+            "wrong_host",
+            format!("the request's {what} is not this server"),
+            "use the address that `ringfence serve` printed, or start it with --allow-name NAME",
+        )
+    };
+    let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let host = match (hosts.next(), hosts.next(), request.uri().authority()) {
+        (Some(host), None, None) => text(host),
+        (Some(host), None, Some(authority)) if text(host).as_deref() == Some(authority.as_str()) => {
+            text(host)
+        }
+        (None, None, Some(authority)) => Some(authority.as_str().to_owned()),
+        _ => None,
+    };
+    let known = |name: &str| app.hosts.iter().any(|host| host.eq_ignore_ascii_case(name));
+    if !host.is_some_and(|host| known(without_port(&host))) {
+        return Err(refused("Host"));
+    }
+    for origin in request.headers().get_all(header::ORIGIN) {
+        let origin = text(origin).unwrap_or_default();
+        let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        if !host.is_some_and(|host| known(without_port(host))) {
+            return Err(refused("Origin"));
+        }
+    }
+    Ok(())
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !name.is_empty() => name,
+        _ => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_port;
+
+    #[test]
+    fn a_port_is_no_part_of_a_name() {
+        for (host, name) in [
+            ("localhost:7070", "localhost"),
+            ("localhost", "localhost"),
+            ("[::1]:7070", "[::1]"),
+            ("[::1]", "[::1]"),
+            (":80", ":80"),
+            ("evil.example:80", "evil.example"),
+        ] {
+            assert_eq!(without_port(host), name);
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The files of a sandbox, with the rights of its commands.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use ringfence_sandbox::{
+    Durability, Existing, FileEntry, FileKind, FileStat, Files, Links, ListLimit, Parents, Reach, WORKSPACE,
+};
+use ringfence_store::Role;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::sandboxes::asked;
+use crate::app::Shared;
+use crate::auth::Caller;
+use crate::blocking;
+use crate::body::{Asked, Body, Named};
+use crate::error::{Answer, ApiError, ErrorBody};
+
+/// What one answer holds of a file or directory.
+const MOST_BYTES: u64 = 64 << 20;
+const MOST_ENTRIES: u64 = 100_000;
+
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(read, write, remove))
+        .routes(routes!(list))
+        .routes(routes!(stat))
+        .routes(routes!(make_directory))
+        .routes(routes!(rename))
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PathQuery {
+    /// Absolute inside the sandbox, or relative to its workspace.
+    path: String,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct WriteQuery {
+    /// Absolute inside the sandbox, or relative to its workspace.
+    path: String,
+    /// Permission bits, in octal.
+    #[param(example = "644")]
+    mode: Option<String>,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct RemoveQuery {
+    path: String,
+    /// A directory with all that is in it.
+    #[serde(default)]
+    recursive: bool,
+}
+
+/// A path inside. Nothing of it is looked at here: the file worker inside does, with the rights of a command.
+fn inside(path: &str) -> Answer<PathBuf> {
+    if path.is_empty() || path.contains('\0') || path.len() > 4095 {
+        return Err(ApiError::bad(
+            "that is no path",
+            "give one of 1 to 4095 bytes with no NUL, absolute or relative to the workspace",
+        ));
+    }
+    Ok(Path::new(WORKSPACE).join(path))
+}
+
+async fn with_files<T: Send + 'static>(
+    app: &Shared,
+    caller: &Caller,
+    id: &str,
+    path: &str,
+    work: impl FnOnce(&mut Files, &Path) -> Answer<T> + Send + 'static,
+) -> Answer<T> {
+    let path = inside(path)?;
+    let (_, sandbox) = app.sandbox(caller, id).await?;
+    blocking(move || work(&mut sandbox.files()?, &path)).await
+}
+
+/// Read a file whole.
+#[utoipa::path(
+    get, path = "/sandboxes/{id}/files", tag = "files", params(("id" = String, Path), PathQuery),
+    responses(
+        (status = 200, description = "Its bytes", content_type = "application/octet-stream", body = Vec<u8>),
+        (status = "4XX", body = ErrorBody),
+    )
+)]
+pub(crate) async fn read(
+    State(app): State<Shared>,
+    caller: Caller,
+    Named(id): Named<String>,
+    Asked(query): Asked<PathQuery>,
+) -> Answer<Response> {
+    let bytes = with_files(&app, &caller, &id, &query.path, |files, path| {
+        let file = files.open_read(path, Links::Follow)?;
+        let mut bytes = Vec::new();
+        file.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MOST_BYTES {
+            return Err(ApiError::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "too_large",
+                "the file is too large for one answer",
+                "read it in parts with a command, such as `dd`",
+            ));
+        }
+        Ok(bytes)
+    })
+    .await?;
+    Ok(([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
+}
+
+/// Write a file whole: a reader sees the old or the new one.
+#[utoipa::path(
+    put, path = "/sandboxes/{id}/files", tag = "files", params(("id" = String, Path), WriteQuery),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    responses((status = 204), (status = "4XX", body = ErrorBody))
+)]
+pub(crate) async fn write(
+    State(app): State<Shared>,
+    caller: Caller,
+    Named(id): Named<String>,
+    Asked(query): Asked<WriteQuery>,
+    bytes: Bytes,
+) -> Answer<StatusCode> {
+    caller.needs(Role::Operator)?;
+    let mode = query.mode.as_deref().unwrap_or("644");
+    let mode = u32::from_str_radix(mode, 8).ok().filter(|mode| *mode <= 0o777).ok_or_else(|| {
+        ApiError::bad(
+            format!("`{}` is no mode", mode.escape_debug()),
+            "give permission bits in octal, such as 644",
+        )
+    })?;
+    with_files(&app, &caller, &id, &query.path, move |files, path| {
+        let draft = files.create(path, mode, Links::Follow)?;
+        if let Err(error) = draft.file().write_all(&bytes) {
+            files.abandon(draft)?;
+            return Err(ApiError::new(
+                StatusCode::INSUFFICIENT_STORAGE,
+                "not_written",
+                format!("the file can't be written: {error}"),
+                "see what is left of the sandbox's disk",
+            ));
+        }
+        Ok(files.finish(draft, Existing::Replace, Durability::Later)?)
+    })
+    .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Remove a file or directory.
+#[utoipa::path(
+    delete, path = "/sandboxes/{id}/files", tag = "files", params(("id" = String, Path), RemoveQuery),
+    responses((status = 204), (status = "4XX", body = ErrorBody))
+)]
+pub(crate) async fn remove(
+    State(app): State<Shared>,
+    caller: Caller,
+    Named(id): Named<String>,
+    Asked(query): Asked<RemoveQuery>,
+) -> Answer<StatusCode> {
+    caller.needs(Role::Operator)?;
+    let reach = if query.recursive { Reach::Tree } else { Reach::One };
+    with_files(&app, &caller, &id, &query.path, move |files, path| Ok(files.remove(path, reach)?)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// One entry of a directory.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct EntryAnswer {
+    /// With replacement characters where it is not UTF-8.
+    name: String,
+    /// file, directory, symlink or other
+    kind: &'static str,
+}
+
+fn kind(kind: FileKind) -> &'static str {
+    match kind {
+        FileKind::Regular => "file",
+        FileKind::Directory => "directory",
+        FileKind::Symlink => "symlink",
+        _ => "other",
+    }
+}
+
+impl From<FileEntry> for EntryAnswer {
+    fn from(entry: FileEntry) -> Self {
+        Self { name: entry.name.to_string_lossy().into_owned(), kind: kind(entry.stat.kind) }
+    }
+}
+
+/// What is in a directory, by name.
+#[utoipa::path(
+    get, path = "/sandboxes/{id}/files/list", tag = "files", params(("id" = String, Path), PathQuery),
+    responses((status = 200, body = Vec<EntryAnswer>), (status = "4XX", body = ErrorBody))
+)]
+pub(crate) async fn list(
+    State(app): State<Shared>,
+    caller: Caller,
+    Named(id): Named<String>,
+    Asked(query): Asked<PathQuery>,
+) -> Answer<Json<Vec<EntryAnswer>>> {
+    let entries = with_files(&app, &caller, &id, &query.path, |files, path| {
+        Ok(files.list(path, ListLimit(MOST_ENTRIES))?)
+    })
+    .await?;
+    let mut entries: Vec<EntryAnswer> = entries.into_iter().map(Into::into).collect();
+    entries.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(Json(entries))
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct StatAnswer {
+    kind: &'static str,
+    size: u64,
+    /// Permission bits, in octal.
+    mode: String,
+    /// Seconds since 1970.
+    modified: i64,
+    /// Where a symbolic link leads.
+    target: Option<String>,
+}
+
+impl From<(FileStat, Option<PathBuf>)> for StatAnswer {
+    fn from((stat, target): (FileStat, Option<PathBuf>)) -> Self {
+        Self {
+            kind: kind(stat.kind),
+            size: stat.size,
+            mode: format!("{:o}", stat.mode & 0o7777),
+            modified: stat.modified.seconds,
+            target: target.map(|target| target.to_string_lossy().into_owned()),
+        }
+    }
+}
+
+/// What a path is; a link itself, not where it leads.
+#[utoipa::path(
+    get, path = "/sandboxes/{id}/files/stat", tag = "files", params(("id" = String, Path), PathQuery),
+    responses((status = 200, body = StatAnswer), (status = "4XX", body = ErrorBody))
+)]
+pub(crate) async fn stat(
+    State(app): State<Shared>,
+    caller: Caller,
+    Named(id): Named<String>,
+    Asked(query): Asked<PathQuery>,
+) -> Answer<Json<StatAnswer>> {
+    let found =
+        with_files(&app, &caller, &id, &query.path, |files, path| Ok(files.stat(path, Links::Keep)?)).await?;
+    Ok(Json(found.into()))
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DirectoryRequest {
+    path: String,
+    /// Also those above it; one that is there already is fine.
+    #[serde(default)]
+    parents: bool,
+}
+
+/// Make a directory.
+#[utoipa::path(
+    post, path = "/sandboxes/{id}/files/directories", tag = "files", params(("id" = String, Path)),
+    request_body = DirectoryRequest,
+    responses((status = 204), (status = "4XX", body = ErrorBody))
+)]
+pub(crate) async fn make_directory(
+    State(app): State<Shared>,
+    caller: Caller,
+    Named(id): Named<String>,
+    Body(request): Body<DirectoryRequest>,
+) -> Answer<StatusCode> {
+    caller.needs(Role::Operator)?;
+    let parents = if request.parents { Parents::Make } else { Parents::Exist };
+    with_files(&app, &caller, &id, &request.path, move |files, path| {
+        Ok(files.make_directory(path, 0o755, parents)?)
+    })
+    .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RenameRequest {
+    from: String,
+    to: String,
+    #[serde(default)]
+    replace: bool,
+}
+
+/// Move a file or directory.
+#[utoipa::path(
+    post, path = "/sandboxes/{id}/files/move", tag = "files", params(("id" = String, Path)), request_body = RenameRequest,
+    responses((status = 204), (status = "4XX", body = ErrorBody))
+)]
+pub(crate) async fn rename(
+    State(app): State<Shared>,
+    caller: Caller,
+    Named(id): Named<String>,
+    Body(request): Body<RenameRequest>,
+) -> Answer<StatusCode> {
+    let (from, to) = (inside(&request.from)?, inside(&request.to)?);
+    let existing = if request.replace { Existing::Replace } else { Existing::Refuse };
+    asked(&app, &caller, &id, move |sandbox| Ok(sandbox.files()?.rename(&from, &to, existing)?)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

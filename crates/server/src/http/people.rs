@@ -1,0 +1,332 @@
+//! `/v1/users`, `/v1/keys` and `/v1/login`: who may ask, and by what.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::{Extension, Json};
+use ringfence_store::{AuditEntry, Key, NewKey, Role, User};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use crate::app::Shared;
+use crate::auth::{Caller, new_key};
+use crate::body::{Body, Named};
+use crate::doors::RequestId;
+use crate::error::{Answer, ApiError, ErrorBody};
+use crate::names::check_user_name;
+
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(me))
+        .routes(routes!(users, add_user))
+        .routes(routes!(change_user, remove_user))
+        .routes(routes!(keys, add_key))
+        .routes(routes!(revoke_key))
+}
+
+/// The one route that takes a token in place of a key.
+pub(crate) fn login_route() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(login))
+}
+
+/// Who the key belongs to.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MeAnswer {
+    user: String,
+    role: String,
+}
+
+/// Who you are.
+#[utoipa::path(get, path = "/me", tag = "people", responses((status = 200, body = MeAnswer), (status = "4XX", body = ErrorBody)))]
+pub(crate) async fn me(caller: Caller) -> Json<MeAnswer> {
+    Json(MeAnswer { user: caller.user, role: caller.role.to_string() })
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct UserAnswer {
+    name: String,
+    role: String,
+    created: i64,
+    disabled: bool,
+}
+
+impl From<User> for UserAnswer {
+    fn from(user: User) -> Self {
+        Self { name: user.name, role: user.role.to_string(), created: user.created, disabled: user.disabled }
+    }
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UserRequest {
+    #[schema(example = "ada")]
+    name: String,
+    /// viewer, operator, approver or admin
+    role: String,
+}
+
+fn role(text: &str) -> Answer<Role> {
+    text.parse().map_err(|error: ringfence_store::UnknownWord| {
+        ApiError::bad(error.to_string(), "name one of the roles")
+    })
+}
+
+pub(crate) fn entry(
+    caller: &Caller,
+    request_id: &RequestId,
+    kind: &str,
+    target: Option<String>,
+    result: Value,
+) -> AuditEntry {
+    AuditEntry {
+        at: crate::now(),
+        user: caller.user.clone(),
+        kind: kind.into(),
+        target,
+        decision: Some("allow".into()),
+        policy_digest: None,
+        receipt_digest: None,
+        denials: Value::Array(Vec::new()),
+        result,
+        request_id: Some(request_id.0.clone()),
+        origin: Some("http".into()),
+    }
+}
+
+/// All users. For admins.
+#[utoipa::path(get, path = "/users", tag = "people", responses((status = 200, body = Vec<UserAnswer>), (status = "4XX", body = ErrorBody)))]
+pub(crate) async fn users(State(app): State<Shared>, caller: Caller) -> Answer<Json<Vec<UserAnswer>>> {
+    caller.needs(Role::Admin)?;
+    Ok(Json(app.store.users().await?.into_iter().map(Into::into).collect()))
+}
+
+/// Make a user. For admins.
+#[utoipa::path(
+    post, path = "/users", tag = "people", request_body = UserRequest,
+    responses((status = 201, body = UserAnswer), (status = "4XX", body = ErrorBody))
+)]
+pub(crate) async fn add_user(
+    State(app): State<Shared>,
+    caller: Caller,
+    Extension(request_id): Extension<RequestId>,
+    Body(request): Body<UserRequest>,
+) -> Answer<(StatusCode, Json<UserAnswer>)> {
+    caller.needs(Role::Admin)?;
+    let role = role(&request.role)?;
+    check_user_name(&request.name)?;
+    let user = app.store.add_user(&request.name, role).await?;
+    app.record(entry(&caller, &request_id, "user.create", Some(request.name), json!({ "role": role })))
+        .await?;
+    Ok((StatusCode::CREATED, Json(user.into())))
+}
+
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct UserChange {
+    role: Option<String>,
+    /// Their keys stop working as long as they are disabled.
+    disabled: Option<bool>,
+}
+
+/// Change a user's role, or let them in or not. For admins.
+#[utoipa::path(
+    patch, path = "/users/{name}", tag = "people", params(("name" = String, Path)), request_body = UserChange,
+    responses((status = 200, body = UserAnswer), (status = "4XX", body = ErrorBody))
+)]
+pub(crate) async fn change_user(
+    State(app): State<Shared>,
+    caller: Caller,
+    Extension(request_id): Extension<RequestId>,
+    Named(name): Named<String>,
+    Body(change): Body<UserChange>,
+) -> Answer<Json<UserAnswer>> {
+    caller.needs(Role::Admin)?;
+    let missing = || ApiError::not_found("user", &name);
+    app.store.user(&name).await?.ok_or_else(missing)?;
+    if let Some(text) = &change.role {
+        app.store.set_user_role(&name, role(text)?).await?;
+    }
+    if let Some(disabled) = change.disabled {
+        app.store.disable_user(&name, disabled).await?;
+    }
+    let result = json!({ "role": change.role, "disabled": change.disabled });
+    app.record(entry(&caller, &request_id, "user.change", Some(name.clone()), result)).await?;
+    let user = app.store.user(&name).await?.ok_or_else(missing)?;
+    Ok(Json(user.into()))
+}
+
+/// Remove a user with their keys. Their workspaces stay. For admins.
+#[utoipa::path(
+    delete, path = "/users/{name}", tag = "people", params(("name" = String, Path)),
+    responses((status = 204), (status = "4XX", body = ErrorBody))
+)]
+pub(crate) async fn remove_user(
+    State(app): State<Shared>,
+    caller: Caller,
+    Extension(request_id): Extension<RequestId>,
+    Named(name): Named<String>,
+) -> Answer<StatusCode> {
+    caller.needs(Role::Admin)?;
+    app.store.remove_user(&name).await?;
+    app.record(entry(&caller, &request_id, "user.remove", Some(name), Value::Null)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct KeyAnswer {
+    id: String,
+    user: String,
+    role: String,
+    label: Option<String>,
+    created: i64,
+    expires: Option<i64>,
+    last_used: Option<i64>,
+    revoked: Option<i64>,
+}
+
+impl From<Key> for KeyAnswer {
+    fn from(key: Key) -> Self {
+        Self {
+            id: key.id,
+            user: key.user,
+            role: key.role.to_string(),
+            label: key.label,
+            created: key.created,
+            expires: key.expires,
+            last_used: key.last_used,
+            revoked: key.revoked,
+        }
+    }
+}
+
+/// Your keys; all, for admins. No secret is among them.
+#[utoipa::path(get, path = "/keys", tag = "people", responses((status = 200, body = Vec<KeyAnswer>), (status = "4XX", body = ErrorBody)))]
+pub(crate) async fn keys(State(app): State<Shared>, caller: Caller) -> Answer<Json<Vec<KeyAnswer>>> {
+    let of = (caller.role != Role::Admin).then_some(caller.user.as_str());
+    Ok(Json(app.store.keys(of).await?.into_iter().map(Into::into).collect()))
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeyRequest {
+    /// Whose; yours where none is given. Others' are for admins.
+    user: Option<String>,
+    /// Your own role where none is given; never more than the user's.
+    role: Option<String>,
+    label: Option<String>,
+    /// From now.
+    #[schema(minimum = 1)]
+    expires_ms: Option<u64>,
+}
+
+/// A key that was just made.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct NewKeyAnswer {
+    /// Shown this once.
+    key: String,
+    #[serde(flatten)]
+    about: KeyAnswer,
+}
+
+/// Make a key.
+#[utoipa::path(
+    post, path = "/keys", tag = "people", request_body = KeyRequest,
+    responses((status = 201, body = NewKeyAnswer), (status = "4XX", body = ErrorBody))
+)]
+pub(crate) async fn add_key(
+    State(app): State<Shared>,
+    caller: Caller,
+    Extension(request_id): Extension<RequestId>,
+    Body(request): Body<KeyRequest>,
+) -> Answer<(StatusCode, Json<NewKeyAnswer>)> {
+    let user = request.user.unwrap_or_else(|| caller.user.clone());
+    if user != caller.user {
+        caller.needs(Role::Admin)?;
+    }
+    let role = request.role.as_deref().map(role).transpose()?.unwrap_or(caller.role);
+    // A key can't make a stronger one, even of a user who could have it.
+    if !caller.role.covers(role) {
+        return Err(ApiError::forbidden(
+            format!("a key of the role {} can't make one of the role {role}", caller.role),
+            "ask an admin",
+        ));
+    }
+    let answer = make_key(&app, user, role, request.label, request.expires_ms).await?;
+    let about = json!({ "key": answer.about.id, "role": answer.about.role, "expires": answer.about.expires });
+    app.record(entry(&caller, &request_id, "key.create", Some(answer.about.user.clone()), about)).await?;
+    Ok((StatusCode::CREATED, Json(answer)))
+}
+
+async fn make_key(
+    app: &Shared,
+    user: String,
+    role: Role,
+    label: Option<String>,
+    expires_ms: Option<u64>,
+) -> Answer<NewKeyAnswer> {
+    let (key, secret_hash) = new_key().map_err(|error| ApiError::internal("make a key", error))?;
+    let expires = expires_ms.map(|ms| crate::now().saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)));
+    let id = Uuid::now_v7().simple().to_string();
+    let about = app.store.add_key(NewKey { id, user, role, label, expires, secret_hash }).await?.into();
+    Ok(NewKeyAnswer { key, about })
+}
+
+/// Revoke a key, for good.
+#[utoipa::path(
+    delete, path = "/keys/{id}", tag = "people", params(("id" = String, Path)),
+    responses((status = 204), (status = "4XX", body = ErrorBody))
+)]
+pub(crate) async fn revoke_key(
+    State(app): State<Shared>,
+    caller: Caller,
+    Extension(request_id): Extension<RequestId>,
+    Named(id): Named<String>,
+) -> Answer<StatusCode> {
+    let of = (caller.role != Role::Admin).then_some(caller.user.as_str());
+    if !app.store.keys(of).await?.iter().any(|key| key.id == id) {
+        return Err(ApiError::not_found("key", &id));
+    }
+    app.store.revoke_key(&id).await?;
+    app.record(entry(&caller, &request_id, "key.revoke", Some(id), Value::Null)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LoginRequest {
+    /// What `ringfence serve` printed at its first start.
+    token: String,
+}
+
+/// The user of the first start.
+pub(crate) const FIRST_USER: &str = "admin";
+
+/// Exchange the one-time token of the first start for an admin's key.
+#[utoipa::path(
+    post, path = "/login", tag = "people", request_body = LoginRequest, security(()),
+    responses((status = 201, body = NewKeyAnswer), (status = "4XX", body = ErrorBody))
+)]
+pub(crate) async fn login(
+    State(app): State<Shared>,
+    Extension(request_id): Extension<RequestId>,
+    Body(request): Body<LoginRequest>,
+) -> Answer<(StatusCode, Json<NewKeyAnswer>)> {
+    if !app.first_token.redeem(&request.token) {
+        return Err(ApiError::new(
+            StatusCode::UNAUTHORIZED,
+            "wrong_token",
+            "the token is not valid",
+            "it is good once; make a key with `ringfence key create --user NAME --role admin`",
+        ));
+    }
+    if app.store.user(FIRST_USER).await?.is_none() {
+        app.store.add_user(FIRST_USER, Role::Admin).await?;
+    }
+    let answer = make_key(&app, FIRST_USER.into(), Role::Admin, Some("first start".into()), None).await?;
+    let caller = Caller { user: FIRST_USER.into(), role: Role::Admin, key: None };
+    app.record(entry(&caller, &request_id, "login", None, json!({ "key": answer.about.id }))).await?;
+    Ok((StatusCode::CREATED, Json(answer)))
+}

@@ -1,0 +1,117 @@
+//! Requests that may be sent twice: with an `Idempotency-Key`, a POST is carried out once, and whoever sends it again gets
+//! the first answer.
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use ringfence_store::{Answer as Answered, Begun, RequestKey};
+use serde_json::json;
+
+use crate::app::Shared;
+use crate::auth::Caller;
+use crate::error::ApiError;
+
+const HEADER: &str = "idempotency-key";
+const LONGEST: usize = 255;
+/// Longer answers are not kept: the request is carried out, and can't be repeated.
+const MOST_ANSWER: usize = 8 << 20;
+/// What shows a secret once can't be told again, and a stream has its own way to be taken up.
+const NEVER_KEPT: [&str; 2] = ["/v1/keys", "/v1/login"];
+
+pub(crate) async fn once(
+    State(app): State<Shared>,
+    caller: Caller,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    let given = request.headers().get(HEADER).cloned();
+    let Some(given) = given.filter(|_| request.method() == Method::POST) else {
+        return Ok(next.run(request).await);
+    };
+    let key = given.to_str().ok().filter(|key| !key.is_empty() && key.len() <= LONGEST).map(str::to_owned);
+    let key = key.ok_or_else(|| {
+        ApiError::bad(
+            "the Idempotency-Key can't be used",
+            "give 1 to 255 printable characters, such as a UUID",
+        )
+    })?;
+    let route = request.uri().path().to_owned();
+    if NEVER_KEPT.contains(&route.as_str()) || route.ends_with("/stream") {
+        return Err(ApiError::bad(
+            "this request can't be repeated by a key",
+            "leave Idempotency-Key out; a stream is taken up with Last-Event-ID",
+        ));
+    }
+    let (parts, body) = request.into_parts();
+    let most = app.config.limits.body.bytes() as usize;
+    let body = to_bytes(body, most).await.map_err(|_| {
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "the body is too large", "send less")
+    })?;
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(parts.uri.to_string().as_bytes()).update(&[0]).update(&body);
+    let digest = hasher.finalize().to_hex().to_string();
+    let named = RequestKey { user: &caller.user, route: &route, key: &key };
+    match app.store.idempotency().begin(named, &digest).await? {
+        Begun::Fresh => {}
+        Begun::Running => {
+            let mut error = ApiError::new(
+                StatusCode::CONFLICT,
+                "still_running",
+                "the same request is being carried out",
+                "ask again later",
+            );
+            error.retry_after = Some(1);
+            return Err(error);
+        }
+        Begun::Mismatch => {
+            return Err(ApiError::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "key_reused",
+                "this Idempotency-Key was used for another request",
+                "use a new one for each request",
+            ));
+        }
+        Begun::Done(answer) => return Ok(told_again(answer)),
+    }
+    // Goes on when its client goes away: the answer is for whoever asks again.
+    let carried = tokio::spawn(async move {
+        let response = next.run(Request::from_parts(parts, Body::from(body))).await;
+        let named = RequestKey { user: &caller.user, route: &route, key: &key };
+        keep(&app, named, response).await
+    });
+    carried.await.map_err(|error| ApiError::internal("finish", error))?
+}
+
+fn told_again(answer: Answered) -> Response {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
+    let mut response = (status, answer.body).into_response();
+    let kind = answer.headers.and_then(|headers| headers["content-type"].as_str().map(str::to_owned));
+    if let Some(kind) = kind.and_then(|kind| HeaderValue::from_str(&kind).ok()) {
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    }
+    response.headers_mut().insert("idempotency-replayed", HeaderValue::from_static("true"));
+    response
+}
+
+/// What was refused or failed may be tried again; what was done is told again.
+async fn keep(app: &Shared, named: RequestKey<'_>, response: Response) -> Result<Response, ApiError> {
+    if !response.status().is_success() {
+        app.store.idempotency().abandon(named).await?;
+        return Ok(response);
+    }
+    let (parts, body) = response.into_parts();
+    let Ok(body) = to_bytes(body, MOST_ANSWER).await else {
+        app.store.idempotency().abandon(named).await?;
+        return Err(ApiError::internal("keep an answer", "it is too long"));
+    };
+    let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let answer = Answered {
+        status: parts.status.as_u16(),
+        headers: Some(json!({ "content-type": kind })),
+        body: body.to_vec(),
+    };
+    app.store.idempotency().finish(named, &answer).await?;
+    Ok(Response::from_parts(parts, Body::from(body)))
+}
