@@ -49,7 +49,7 @@ type Layers = Vec<(Origin, Layer)>;
 pub fn load_policy(places: &Places, spec: PolicySpec) -> Result<LoadedPolicy, ServiceError> {
     if spec.alone {
         let merged = merge(ProfileName::default(), &spec.flags).map_err(bad_merge)?;
-        return Ok(LoadedPolicy { merged, notes: Vec::new() });
+        return Ok(LoadedPolicy { merged, files: Vec::new(), notes: Vec::new() });
     }
     let mut layers = Layers::new();
     for (path, label) in [(&places.system_config, "system config"), (&places.user_config, "user config")] {
