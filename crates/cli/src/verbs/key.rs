@@ -1,7 +1,8 @@
 //! `ringfence key`: keys of the server, made by whoever can write its database.
 
 use ringfence_server::{is_user_name, new_key};
-use ringfence_store::{Key, NewKey, Role, Store};
+use ringfence_store::{AuditEntry, Key, NewKey, Role, Store, StoreError};
+use serde_json::{Value, json};
 
 use crate::args::{KeyArgs, KeyVerb};
 use crate::failure::Failure;
@@ -20,7 +21,7 @@ pub(crate) fn key(args: KeyArgs) -> Result<i32, Failure> {
             let expires = expires.map(|span| now().saturating_add(span.duration().as_millis() as i64));
             let (secret, about) = with_store(|store| create(store, user, role, label, expires))?;
             if json {
-                let mut object = serde_json::json!(about);
+                let mut object = json!(about);
                 object["key"] = secret.into();
                 output::json(&object);
             } else {
@@ -32,7 +33,10 @@ pub(crate) fn key(args: KeyArgs) -> Result<i32, Failure> {
             let keys = with_store(async |store| store.keys(user.as_deref()).await)?;
             list(&keys, json);
         }
-        KeyVerb::Rm { id } => with_store(async |store| store.revoke_key(&id).await)?,
+        KeyVerb::Rm { id } => with_store(async |store| {
+            store.revoke_key(&id).await?;
+            record(&store, "key.revoke", &id, Value::Null).await
+        })?,
     }
     Ok(0)
 }
@@ -48,11 +52,11 @@ async fn create(
     role: Role,
     label: Option<String>,
     expires: Option<i64>,
-) -> Result<(String, Key), ringfence_store::StoreError> {
+) -> Result<(String, Key), StoreError> {
     if store.user(&user).await?.is_none() {
         store.add_user(&user, role).await?;
     }
-    let (secret, secret_hash) = new_key().map_err(|source| ringfence_store::StoreError::File {
+    let (secret, secret_hash) = new_key().map_err(|source| StoreError::File {
         what: "no random numbers for the database",
         path: database().unwrap_or_default(),
         source,
@@ -60,7 +64,27 @@ async fn create(
     // Tells nothing of the secret.
     let id = secret_hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     let about = store.add_key(NewKey { id, user, role, label, expires, secret_hash }).await?;
+    let result = json!({ "key": about.id, "role": about.role, "expires": about.expires });
+    record(&store, "key.create", &about.user, result).await?;
     Ok((secret, about))
+}
+
+/// Whoever can write the database is known by their uid alone.
+async fn record(store: &Store, kind: &str, target: &str, result: Value) -> Result<(), StoreError> {
+    let entry = AuditEntry {
+        at: now(),
+        user: format!("uid {}", rustix::process::getuid().as_raw()),
+        kind: kind.into(),
+        target: Some(target.into()),
+        decision: Some("allow".into()),
+        policy_digest: None,
+        receipt_digest: None,
+        denials: Value::Array(Vec::new()),
+        result,
+        request_id: None,
+        origin: Some("cli".into()),
+    };
+    store.audit().append(vec![entry]).await.map(|_| ())
 }
 
 fn list(keys: &[Key], json: bool) {
