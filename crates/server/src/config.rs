@@ -32,13 +32,11 @@ pub struct Quotas {
     /// One-shot runs and commands in sandboxes.
     pub commands: u64,
     pub requests_per_minute: u32,
-    /// Bytes in all workspaces of a user.
-    pub disk: ByteSize,
 }
 
 impl Default for Quotas {
     fn default() -> Self {
-        Self { sandboxes: 16, commands: 16, requests_per_minute: 1_200, disk: ByteSize::gib(10) }
+        Self { sandboxes: 16, commands: 16, requests_per_minute: 1_200 }
     }
 }
 
@@ -56,18 +54,16 @@ impl Default for ServerQuotas {
     }
 }
 
-/// How large and how long a request may be.
+/// How large a request may be.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RequestLimits {
     pub body: ByteSize,
-    /// An upload of a file or tree.
-    pub upload: ByteSize,
 }
 
 impl Default for RequestLimits {
     fn default() -> Self {
-        Self { body: ByteSize::mib(16), upload: ByteSize::gib(1) }
+        Self { body: ByteSize::mib(16) }
     }
 }
 
