@@ -47,6 +47,11 @@ pub(crate) struct ServeArgs {
 
 /// Make, list and revoke keys of the server
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ringfence key create --user ada --role operator --expires 30d
+  ringfence key ls --user ada
+  ringfence key rm 3f9c2a71d0b4e586")]
 pub(crate) struct KeyArgs {
     #[command(subcommand)]
     pub(crate) verb: KeyVerb,
@@ -91,6 +96,11 @@ fn expiry(text: &str) -> Result<Span, String> {
 
 /// What happened on the server, and the proof that the record is whole
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ringfence audit ls --user ada
+  ringfence audit verify --anchor /mnt/elsewhere/audit.anchor
+  ringfence audit export > audit.jsonl")]
 pub(crate) struct AuditArgs {
     #[command(subcommand)]
     pub(crate) verb: AuditVerb,
