@@ -15,7 +15,9 @@ use tokio::sync::Notify;
 /// What a log holds before its writer waits for a reader, or, with none, drops the oldest.
 const MOST_BYTES: usize = 4 << 20;
 /// How long a stream that has ended can be taken up again.
-pub(crate) const KEPT: Duration = Duration::from_secs(300);
+const KEPT: Duration = Duration::from_secs(300);
+/// How many that have ended are kept for one user: the oldest goes first.
+const MOST_ENDED: usize = 16;
 
 #[derive(Clone, Debug)]
 struct Entry {
@@ -206,8 +208,29 @@ impl Streams {
         self.all().insert(log.id.clone(), Arc::clone(log));
     }
 
-    pub(crate) fn remove(&self, id: &str) {
-        self.all().remove(id);
+    /// Its command has ended. One that should outlive its reader is kept for a while, but not without bound: a log is
+    /// megabytes.
+    pub(crate) async fn ended(&self, log: &EventLog) {
+        log.close();
+        if log.on_disconnect == OnDisconnect::Keep {
+            self.forget_oldest(&log.user);
+            tokio::time::sleep(KEPT).await;
+        }
+        self.all().remove(&log.id);
+    }
+
+    fn forget_oldest(&self, user: &str) {
+        let mut all = self.all();
+        let mut ended: Vec<String> = all
+            .values()
+            .filter(|log| log.user == user && log.inner().closed)
+            .map(|log| log.id.clone())
+            .collect();
+        // Ids are in the order of time.
+        ended.sort_unstable();
+        for id in ended.iter().rev().skip(MOST_ENDED) {
+            all.remove(id);
+        }
     }
 
     /// The log and the last event of a `Last-Event-ID`, if it is this user's.
@@ -250,6 +273,26 @@ mod tests {
         assert!(streams.resume("eve", "r1.2").is_none());
         assert!(streams.resume("ada", "r1").is_none());
         assert!(streams.resume("ada", "r1.x").is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_has_ended_is_kept_for_a_while_and_not_without_bound() {
+        let streams = Arc::new(Streams::default());
+        for n in 0..100 {
+            let log = EventLog::new(format!("{n:03}"), "ada".into(), OnDisconnect::Keep);
+            streams.add(&log);
+            let streams = Arc::clone(&streams);
+            tokio::spawn(async move { streams.ended(&log).await });
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(streams.count(), MOST_ENDED);
+        assert!(streams.resume("ada", "099.0").is_some() && streams.resume("ada", "000.0").is_none());
+        let gone = EventLog::new("x".into(), "ada".into(), OnDisconnect::End);
+        streams.add(&gone);
+        streams.ended(&gone).await;
+        assert!(streams.resume("ada", "x.0").is_none());
+        tokio::time::sleep(KEPT * 2).await;
+        assert_eq!(streams.count(), 0);
     }
 
     #[tokio::test]

@@ -134,6 +134,10 @@ fn what_goes_beyond_the_ceiling_is_refused_by_name() {
     }
     let left = server.ask(Some(&key), "GET", "/v1/sandboxes", None).status(200).json();
     assert_eq!(left["sandboxes"], json!([]));
+    let tried = server.ask(Some(&key), "GET", "/v1/audit?kind=run&limit=1000", None).status(200).json();
+    let denied =
+        tried["rows"].as_array().into_iter().flatten().filter(|row| row["decision"] == "deny").count();
+    assert!(denied > 25, "what was tried is in the audit: {denied}");
 }
 
 /// Somebody else's things, by their ids.

@@ -33,7 +33,7 @@ use crate::body::{Asked, Body, Named};
 use crate::doors::RequestId;
 use crate::error::{Answer, ApiError, ErrorBody};
 use crate::output::{OUTPUT, collect, text};
-use crate::streams::{EventLog, KEPT, OnDisconnect};
+use crate::streams::{EventLog, OnDisconnect};
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
@@ -343,9 +343,7 @@ async fn pump(app: Shared, mut running: Running, log: Arc<EventLog>) {
             }
         }
     }
-    log.close();
-    tokio::time::sleep(KEPT).await;
-    app.streams.remove(&log.id);
+    app.streams.ended(&log).await;
     app.metrics.streams.dec();
 }
 

@@ -96,6 +96,23 @@ pub(crate) fn entry(
     }
 }
 
+/// What was refused for want of a right is written down too: somebody tried.
+pub(crate) async fn record_refusal(
+    app: &Shared,
+    caller: &Caller,
+    request_id: &RequestId,
+    kind: &str,
+    error: &ApiError,
+) -> Answer<()> {
+    if error.status != StatusCode::FORBIDDEN {
+        return Ok(());
+    }
+    let mut entry =
+        entry(caller, request_id, kind, None, json!({ "code": error.code, "message": error.message }));
+    entry.decision = Some("deny".into());
+    app.record(entry).await
+}
+
 /// All users. For admins.
 #[utoipa::path(get, path = "/users", tag = "people", responses((status = 200, body = Vec<UserAnswer>), (status = "4XX", body = ErrorBody)))]
 pub(crate) async fn users(State(app): State<Shared>, caller: Caller) -> Answer<Json<Vec<UserAnswer>>> {

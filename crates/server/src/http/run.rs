@@ -21,6 +21,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
+use super::people::record_refusal;
 use super::wanted::{SandboxWanted, TIMEOUT_MS, check_variables, directory, without_nul};
 use crate::app::{Permit, Shared};
 use crate::auth::Caller;
@@ -29,7 +30,7 @@ use crate::doors::RequestId;
 use crate::error::{Answer, ApiError, ErrorBody};
 use crate::launch::{Pipes, Worker};
 use crate::output::{Characters, OUTPUT, collect, text};
-use crate::streams::{EventLog, KEPT, OnDisconnect};
+use crate::streams::{EventLog, OnDisconnect};
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(run)).routes(routes!(run_stream))
@@ -134,6 +135,16 @@ struct Record {
 
 impl RunRequest {
     async fn begin(self, app: &Shared, caller: &Caller, request_id: &RequestId) -> Answer<Ordered> {
+        match self.ordered(app, caller, request_id).await {
+            Err(error) => {
+                record_refusal(app, caller, request_id, "run", &error).await?;
+                Err(error)
+            }
+            ordered => ordered,
+        }
+    }
+
+    async fn ordered(self, app: &Shared, caller: &Caller, request_id: &RequestId) -> Answer<Ordered> {
         caller.needs(Role::Operator)?;
         if self.command.first().is_none_or(String::is_empty) {
             return Err(ApiError::bad("there is no command to run", "give `command` at least one word"));
@@ -345,9 +356,7 @@ async fn pump(app: Shared, ordered: Ordered, log: Arc<EventLog>) {
             Err(error) => log.write("error", &json!({ "error": error.body(&log.id).error })).await,
         }
     }
-    log.close();
-    tokio::time::sleep(KEPT).await;
-    app.streams.remove(&log.id);
+    app.streams.ended(&log).await;
     app.metrics.streams.dec();
 }
 

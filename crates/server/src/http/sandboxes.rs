@@ -19,6 +19,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
+use super::people::record_refusal;
 use super::run::digest;
 use super::wanted::{SandboxWanted, check_variables, directory};
 use crate::app::Shared;
@@ -146,6 +147,22 @@ pub(crate) async fn create(
     Extension(request_id): Extension<RequestId>,
     Body(request): Body<CreateRequest>,
 ) -> Answer<(StatusCode, Json<SandboxAnswer>)> {
+    match begin(&app, &caller, request).await {
+        Ok((order, policy_digest)) => {
+            // Goes on if the client goes away meanwhile: what was begun is finished or taken back.
+            let making = tokio::spawn(make(app, caller, request_id, order, policy_digest));
+            let answer = making.await.map_err(|error| ApiError::internal("make a sandbox", error))??;
+            Ok((StatusCode::CREATED, Json(answer)))
+        }
+        Err(error) => {
+            record_refusal(&app, &caller, &request_id, "sandbox.create", &error).await?;
+            Err(error)
+        }
+    }
+}
+
+/// Check what is asked for, and write it down as being made.
+async fn begin(app: &Shared, caller: &Caller, request: CreateRequest) -> Answer<(CreateOrder, String)> {
     caller.needs(Role::Operator)?;
     check_variables(&request.env)?;
     let mut policy = request.policy.unwrap_or_default();
@@ -161,7 +178,7 @@ pub(crate) async fn create(
         trace: request.trace,
         strict: request.strict,
     };
-    let mut sandbox = wanted.order(&app, &caller, None)?;
+    let mut sandbox = wanted.order(app, caller, None)?;
     sandbox.directory = directory(request.cwd)?;
     let policy_digest = digest(&sandbox.layers)?;
     let id = Uuid::now_v7().simple().to_string();
@@ -186,10 +203,7 @@ pub(crate) async fn create(
         overlay: request.overlay,
         asked: vec!["server".into(), caller.user.clone()],
     };
-    // Goes on if the client goes away meanwhile: what was begun is finished or taken back.
-    let making = tokio::spawn(make(app, caller, request_id, order, policy_digest));
-    let answer = making.await.map_err(|error| ApiError::internal("make a sandbox", error))??;
-    Ok((StatusCode::CREATED, Json(answer)))
+    Ok((order, policy_digest))
 }
 
 async fn make(
