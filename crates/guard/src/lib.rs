@@ -6,6 +6,7 @@
 
 mod command;
 mod files;
+mod program;
 mod serve;
 mod session;
 mod shim;
@@ -17,6 +18,7 @@ pub use files::{
     Durability, Existing, FILES_VERSION, FileChange, FileEntry, FileEvent, FileKind, FileReply, FileRequest,
     FileStat, Links, MESSAGE_BYTES, Parents, Reach, Timestamp, serve_files,
 };
+pub use program::{Program, ToShim};
 pub use serve::{OomScore, serve};
 pub use session::{SessionGuard, serve_session};
-pub use wire::{ExecStage, FromGuard, News, Program, ToGuard};
+pub use wire::{ExecStage, FromGuard, News, ToGuard};

@@ -5,15 +5,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use ringfence_linux::{
-    Exited, SignalFd, close_except, exit_now, fork_copy, kill_all, kill_group, reap, recv_with_fds,
-    send_with_fds,
+    ChildNews, Exited, SignalFd, close_except, exit_now, fork_copy, kill_all, kill_group, kill_process,
+    next_child_news, recv_with_fds, send_with_fds,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use crate::files::serve_files;
 use crate::serve::{OomScore, SIGCHLD, SIGCONT, SIGSTOP, failed, send_sockets};
-use crate::shim::{self, Order};
+use crate::shim::Shim;
 use crate::tree::{kill_below, kill_frozen, strays};
 use crate::wire::{ExecStage, FromGuard, News, ToGuard};
 
@@ -44,7 +44,7 @@ struct Guard<'a> {
     control: BorrowedFd<'a>,
     session: &'a SessionGuard<'a>,
     children: SignalFd,
-    /// Shims, and the ids of their commands.
+    /// Shims, and what the owner calls them.
     shims: BTreeMap<i32, u32>,
     workers: BTreeSet<i32>,
     /// Shims whose commands were killed, and when they must be gone.
@@ -91,17 +91,31 @@ impl<'a> Guard<'a> {
 
     fn reap(&mut self) -> std::io::Result<()> {
         while self.children.next()?.is_some() {}
-        while let Some((pid, how)) = reap()? {
-            self.workers.remove(&pid);
-            self.doomed.remove(&pid);
-            if let Some(id) = self.shims.remove(&pid) {
-                if how != Exited::Code(0) {
-                    self.end_strays();
-                }
-                self.tell(id, News::Gone);
+        let mut stopped = Vec::new();
+        while let Some((pid, news)) = next_child_news()? {
+            match news {
+                ChildNews::Ended(how) => self.take_end(pid, how),
+                ChildNews::Stopped => stopped.push(pid),
             }
         }
+        if !self.stopped {
+            // A command stopped it. What waits for an order would leave the next command waiting too. Each is told of once
+            // before it goes on, so that nobody who does this again and again keeps guard here.
+            stopped.retain(|pid| self.shims.contains_key(pid) || self.workers.contains(pid));
+            stopped.into_iter().for_each(|pid| drop(kill_process(pid, SIGCONT)));
+        }
         Ok(())
+    }
+
+    fn take_end(&mut self, pid: i32, how: Exited) {
+        self.workers.remove(&pid);
+        self.doomed.remove(&pid);
+        if let Some(id) = self.shims.remove(&pid) {
+            if how != Exited::Code(0) {
+                self.end_strays();
+            }
+            self.tell(id, News::Gone);
+        }
     }
 
     /// Kill what is below no shim any more.
@@ -158,9 +172,8 @@ impl<'a> Guard<'a> {
         }
         // A signal for processes that have just ended finds nobody, which is no error here.
         let _ = match ToGuard::decode(&message.bytes) {
-            Some(ToGuard::Exec { id, elsewhere, program }) => {
-                let processes = self.session.processes;
-                self.exec(Order { id, elsewhere, program, fds: message.fds, processes });
+            Some(ToGuard::Shim { id }) => {
+                message.fds.into_iter().next().into_iter().for_each(|channel| self.start_shim(id, channel));
                 Ok(())
             }
             Some(ToGuard::SignalGroup { group, signal }) if group > 1 => kill_group(group, signal),
@@ -218,13 +231,16 @@ impl<'a> Guard<'a> {
         send_with_fds(self.control, &FromGuard::Space { id, used, all }.encode(), &[])
     }
 
-    fn exec(&mut self, order: Order) {
-        let id = order.id;
+    /// It takes its order from the channel, of which guard keeps nothing: what closes it unread is known outside.
+    fn start_shim(&mut self, id: u32, channel: OwnedFd) {
         match self.session.score.raised(fork_copy) {
             Ok(Some(shim)) => {
                 self.shims.insert(shim, id);
             }
-            Ok(None) => shim::live(self.control, order, self.session.private),
+            Ok(None) => {
+                let SessionGuard { processes, private, .. } = *self.session;
+                Shim { id, channel, control: self.control, processes, private }.live()
+            }
             Err(error) => {
                 let errno = error.raw_os_error().unwrap_or(0);
                 self.tell(id, News::NotStarted { stage: ExecStage::Program, errno });

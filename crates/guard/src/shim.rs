@@ -8,59 +8,85 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use ringfence_linux::{adopt_orphans, exit_now, open_pty, send_with_fds, wait_for_any};
+use ringfence_linux::{
+    Message, adopt_orphans, exit_now, has_children, open_pty, recv_with_fds, send_with_fds, wait_for_any,
+};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::termios::Winsize;
 
 use crate::command::{Command, Stdio};
+use crate::program::{Program, ToShim};
 use crate::serve::full_places;
-use crate::wire::{ExecStage, FromGuard, News, Program};
+use crate::wire::{ExecStage, FromGuard, News};
 
 /// The largest description of a program: the kernel takes no more than this in arguments and variables.
 const MOST: u64 = 8 << 20;
 
-/// What guard hands to a shim.
-pub(crate) struct Order {
+/// What a shim begins with.
+pub(crate) struct Shim<'a> {
     pub(crate) id: u32,
-    pub(crate) elsewhere: bool,
-    pub(crate) program: Vec<u8>,
-    pub(crate) fds: Vec<OwnedFd>,
+    /// Where its order comes from.
+    pub(crate) channel: OwnedFd,
+    /// Where it tells what becomes of the command.
+    pub(crate) control: BorrowedFd<'a>,
     pub(crate) processes: Option<u64>,
+    pub(crate) private: &'a [(&'a str, u8)],
 }
 
-/// Start the command, tell of it, stay until nothing of it is left.
-pub(crate) fn live(control: BorrowedFd<'_>, order: Order, private: &[(&str, u8)]) -> ! {
-    let id = order.id;
-    let tell = |news: News, fds: &[BorrowedFd<'_>]| {
-        let _ = send_with_fds(control, &FromGuard::InSession { id, news }.encode(), fds);
-    };
-    let (pid, master) = match start(order) {
-        Ok(started) => started,
-        Err((stage, errno)) => {
-            tell(News::NotStarted { stage, errno }, &[]);
-            exit_now(0)
-        }
-    };
-    let fds: Vec<BorrowedFd<'_>> = master.iter().map(AsFd::as_fd).collect();
-    tell(News::Started { pid, shim: std::process::id() as i32 }, &fds);
-    drop(master);
-    while let Ok(Some(reaped)) = wait_for_any() {
-        if reaped.pid == pid {
-            let (cpu, memory) = (reaped.cpu_micros, reaped.memory_bytes);
-            tell(News::Ended { how: reaped.how, full: full_places(private), cpu, memory }, &[]);
+type Failed = (ExecStage, i32);
+
+fn at(stage: ExecStage) -> impl Fn(io::Error) -> Failed {
+    move |error| (stage, error.raw_os_error().unwrap_or(0))
+}
+
+impl Shim<'_> {
+    /// One command after the other, until nobody wants it any more.
+    pub(crate) fn live(self) -> ! {
+        let ready = adopt_orphans().map_err(at(ExecStage::Stdio));
+        loop {
+            let order = recv_with_fds(self.channel.as_fd()).unwrap_or_default();
+            if order.bytes.is_empty() {
+                exit_now(0);
+            }
+            match ready.and_then(|()| start(order, self.processes)) {
+                Ok((pid, master)) => self.attend(pid, master),
+                Err((stage, errno)) => self.tell(News::NotStarted { stage, errno }, &[]),
+            }
         }
     }
-    exit_now(0)
+
+    /// Tell of a command that runs, and stay until nothing of it is left.
+    fn attend(&self, pid: i32, master: Option<OwnedFd>) {
+        let fds: Vec<BorrowedFd<'_>> = master.iter().map(AsFd::as_fd).collect();
+        self.tell(News::Started { pid, shim: std::process::id() as i32 }, &fds);
+        drop(master);
+        while let Ok(Some(reaped)) = wait_for_any() {
+            if reaped.pid == pid {
+                let (cpu, memory) = (reaped.cpu_micros, reaped.memory_bytes);
+                let (full, left) = (full_places(self.private), has_children());
+                self.tell(News::Ended { how: reaped.how, full, cpu, memory, left }, &[]);
+                if !left {
+                    return;
+                }
+            }
+        }
+        self.tell(News::Nothing, &[]);
+    }
+
+    fn tell(&self, news: News, fds: &[BorrowedFd<'_>]) {
+        let _ = send_with_fds(self.control, &FromGuard::InSession { id: self.id, news }.encode(), fds);
+    }
 }
 
-fn start(order: Order) -> Result<(i32, Option<OwnedFd>), (ExecStage, i32)> {
-    let at = |stage| move |error: io::Error| (stage, error.raw_os_error().unwrap_or(0));
-    adopt_orphans().map_err(at(ExecStage::Stdio))?;
-    let Order { elsewhere, program, fds, processes, .. } = order;
-    let mut fds = fds.into_iter();
-    let program = if elsewhere { read_program(fds.next()).map_err(at(ExecStage::Program))? } else { program };
+fn start(order: Message, processes: Option<u64>) -> Result<(i32, Option<OwnedFd>), Failed> {
+    let unknown = || (ExecStage::Program, rustix::io::Errno::INVAL.raw_os_error());
+    let mut fds = order.fds.into_iter();
+    let program = match ToShim::decode(&order.bytes).ok_or_else(unknown)? {
+        ToShim::Program(program) => program,
+        ToShim::Elsewhere => read_program(fds.next()).map_err(at(ExecStage::Program))?,
+    };
     let Program { argv, environment, path, directory, terminal } =
-        Program::decode(&program).ok_or((ExecStage::Program, rustix::io::Errno::INVAL.raw_os_error()))?;
+        Program::decode(&program).ok_or_else(unknown)?;
     let (stdio, master) = match terminal {
         Some((rows, columns)) => {
             let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };

@@ -1,9 +1,5 @@
 //! What guard and the sandbox's owner say to each other: one small message a datagram.
 
-use std::ffi::{CString, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
-
 use ringfence_linux::Exited;
 
 /// From the owner to guard.
@@ -19,18 +15,16 @@ pub enum ToGuard {
         v4: u8,
         v6: u8,
     },
-    /// Start a command of a session. With its stdio, and before that, if `elsewhere`, a file with what to run.
-    Exec {
+    /// Start a shim, which takes its order from the channel that comes with this.
+    Shim {
         id: u32,
-        elsewhere: bool,
-        program: Vec<u8>,
     },
     /// Send a signal to a process group of a session.
     SignalGroup {
         group: i32,
         signal: i32,
     },
-    /// Kill all that a command of a session started, wherever it went.
+    /// Kill all below a shim, wherever it went.
     KillTree {
         id: u32,
     },
@@ -44,18 +38,6 @@ pub enum ToGuard {
     Space {
         id: u32,
     },
-}
-
-/// What to run in a session, as it travels.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
-    pub argv: Vec<CString>,
-    pub environment: Vec<CString>,
-    /// Where a name without a slash is looked up.
-    pub path: OsString,
-    pub directory: PathBuf,
-    /// Rows and columns of a terminal of its own.
-    pub terminal: Option<(u16, u16)>,
 }
 
 /// What the command was doing when it could not be started.
@@ -82,7 +64,7 @@ pub enum FromGuard {
     NotStarted { stage: ExecStage, errno: i32 },
     /// The command ended; the private places that had no space left then, as the bits that the owner gave them.
     Exited { how: Exited, full: u8 },
-    /// A command of a session, or why it did not start.
+    /// The command of a shim, or why it did not start.
     InSession { id: u32, news: News },
     /// The sockets that were asked for under this number; none if they could not be made.
     Plug { id: u32 },
@@ -102,18 +84,22 @@ pub enum News {
         stage: ExecStage,
         errno: i32,
     },
-    /// It ended; what it left may still run. CPU time in microseconds, the largest resident size in bytes.
+    /// It ended. CPU time in microseconds, the largest resident size in bytes.
     Ended {
         how: Exited,
         full: u8,
         cpu: u64,
         memory: u64,
+        /// Something that it started still runs.
+        left: bool,
     },
-    /// Nothing of it is left.
+    /// Nothing of it is left any more.
+    Nothing,
+    /// The shim itself is gone, and all below it.
     Gone,
 }
 
-fn number(bytes: &[u8]) -> Option<i32> {
+pub(crate) fn number(bytes: &[u8]) -> Option<i32> {
     Some(i32::from_le_bytes(bytes.get(..4)?.try_into().ok()?))
 }
 
@@ -142,12 +128,7 @@ impl ToGuard {
             Self::StopAll => vec![b'z'],
             Self::ContinueAll => vec![b'c'],
             Self::Sockets { v4, v6 } => vec![b'n', *v4, *v6],
-            Self::Exec { id, elsewhere, program } => {
-                let mut bytes = tagged(b'x', *id as i32);
-                bytes.push(u8::from(*elsewhere));
-                bytes.extend(program);
-                bytes
-            }
+            Self::Shim { id } => tagged(b'x', *id as i32),
             Self::SignalGroup { group, signal } => {
                 let mut bytes = tagged(b'g', *group);
                 bytes.extend(signal.to_le_bytes());
@@ -166,11 +147,7 @@ impl ToGuard {
             (b'z', []) => Some(Self::StopAll),
             (b'c', []) => Some(Self::ContinueAll),
             (b'n', [v4, v6]) => Some(Self::Sockets { v4: *v4, v6: *v6 }),
-            (b'x', rest) => Some(Self::Exec {
-                id: number(rest)? as u32,
-                elsewhere: *rest.get(4)? == 1,
-                program: rest.get(5..)?.to_vec(),
-            }),
+            (b'x', rest) => Some(Self::Shim { id: number(rest)? as u32 }),
             (b'g', rest) => Some(Self::SignalGroup { group: number(rest)?, signal: number(rest.get(4..)?)? }),
             (b'k', rest) => Some(Self::KillTree { id: number(rest)? as u32 }),
             (b'f', []) => Some(Self::Files),
@@ -178,81 +155,6 @@ impl ToGuard {
             (b'd', rest) => Some(Self::Space { id: number(rest)? as u32 }),
             _ => None,
         }
-    }
-}
-
-/// Strings behind each other, each with its length before it.
-struct Strings(Vec<u8>);
-
-impl Strings {
-    fn add(&mut self, text: &[u8]) {
-        self.0.extend((text.len() as u32).to_le_bytes());
-        self.0.extend(text);
-    }
-
-    fn add_all(&mut self, texts: &[CString]) {
-        self.0.extend((texts.len() as u32).to_le_bytes());
-        for text in texts {
-            self.add(text.as_bytes());
-        }
-    }
-}
-
-/// The same, taken apart.
-struct Parts<'a>(&'a [u8]);
-
-impl<'a> Parts<'a> {
-    fn count(&mut self) -> Option<usize> {
-        let (count, rest) = self.0.split_at_checked(4)?;
-        self.0 = rest;
-        usize::try_from(number(count)?).ok()
-    }
-
-    fn next(&mut self) -> Option<&'a [u8]> {
-        let length = self.count()?;
-        let (text, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(text)
-    }
-
-    fn strings(&mut self) -> Option<Vec<CString>> {
-        let count = self.count()?;
-        // Each takes four bytes at least: a count can't make room for more than there is.
-        let mut strings = Vec::with_capacity(count.min(self.0.len() / 4));
-        for _ in 0..count {
-            strings.push(CString::new(self.next()?).ok()?);
-        }
-        Some(strings)
-    }
-}
-
-impl Program {
-    pub fn encode(&self) -> Vec<u8> {
-        let mut strings = Strings(Vec::new());
-        strings.add_all(&self.argv);
-        strings.add_all(&self.environment);
-        strings.add(self.path.as_bytes());
-        strings.add(self.directory.as_os_str().as_bytes());
-        let mut bytes = strings.0;
-        if let Some((rows, columns)) = self.terminal {
-            bytes.extend(rows.to_le_bytes());
-            bytes.extend(columns.to_le_bytes());
-        }
-        bytes
-    }
-
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut parts = Parts(bytes);
-        let argv = parts.strings()?;
-        let environment = parts.strings()?;
-        let path = OsString::from_vec(parts.next()?.to_vec());
-        let directory = PathBuf::from(OsString::from_vec(parts.next()?.to_vec()));
-        let terminal = match *parts.0 {
-            [] => None,
-            [a, b, c, d] => Some((u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]))),
-            _ => return None,
-        };
-        Some(Self { argv, environment, path, directory, terminal })
     }
 }
 
@@ -284,13 +186,15 @@ impl News {
                 bytes.push(stage as u8);
                 bytes
             }
-            Self::Ended { how, full, cpu, memory } => {
+            Self::Ended { how, full, cpu, memory, left } => {
                 let mut bytes = encode_exited(how);
                 bytes.push(full);
                 bytes.extend(cpu.to_le_bytes());
                 bytes.extend(memory.to_le_bytes());
+                bytes.push(u8::from(left));
                 bytes
             }
+            Self::Nothing => vec![b'0'],
             Self::Gone => vec![b'g'],
         }
     }
@@ -299,12 +203,14 @@ impl News {
         Some(match bytes.split_first()? {
             (b's', rest) => Self::Started { pid: number(rest)?, shim: number(rest.get(4..)?)? },
             (b'n', rest) => Self::NotStarted { stage: stage_of(*rest.get(4)?), errno: number(rest)? },
+            (b'0', []) => Self::Nothing,
             (b'g', []) => Self::Gone,
             (b'e' | b'k', rest) => Self::Ended {
                 how: decode_exited(bytes)?,
                 full: *rest.get(4)?,
                 cpu: long(rest.get(5..)?)?,
                 memory: long(rest.get(13..)?)?,
+                left: *rest.get(21)? != 0,
             },
             _ => return None,
         })
@@ -387,8 +293,7 @@ mod tests {
             ToGuard::StopAll,
             ToGuard::ContinueAll,
             ToGuard::Sockets { v4: 3, v6: 0 },
-            ToGuard::Exec { id: 7, elsewhere: true, program: Vec::new() },
-            ToGuard::Exec { id: u32::MAX, elsewhere: false, program: vec![1, 2, 3] },
+            ToGuard::Shim { id: u32::MAX },
             ToGuard::SignalGroup { group: 12, signal: 15 },
             ToGuard::KillTree { id: 3 },
             ToGuard::Files,
@@ -410,43 +315,15 @@ mod tests {
             FromGuard::InSession { id: 2, news: News::NotStarted { stage: ExecStage::Program, errno: 2 } },
             FromGuard::InSession {
                 id: 3,
-                news: News::Ended { how: Exited::Signal(11), full: 1, cpu: 1 << 40, memory: 7 },
+                news: News::Ended { how: Exited::Signal(11), full: 1, cpu: 1 << 40, memory: 7, left: true },
             },
+            FromGuard::InSession { id: 4, news: News::Nothing },
             FromGuard::InSession { id: u32::MAX, news: News::Gone },
             FromGuard::Plug { id: 1 },
             FromGuard::Space { id: 2, used: 3, all: 4 },
         ] {
             assert_eq!(FromGuard::decode(&message.encode()), Some(message));
         }
-    }
-
-    fn program(terminal: Option<(u16, u16)>) -> Program {
-        let text = |text: &str| CString::new(text).unwrap();
-        Program {
-            argv: vec![text("sh"), text("")],
-            environment: vec![text("A=b\nc")],
-            path: "/bin:/usr/bin".into(),
-            directory: OsString::from_vec(b"/work\xff".to_vec()).into(),
-            terminal,
-        }
-    }
-
-    #[test]
-    fn a_program_survives_the_wire_and_no_cut_one_is_taken() {
-        for program in [program(None), program(Some((24, 80)))] {
-            let bytes = program.encode();
-            assert_eq!(Program::decode(&bytes), Some(program.clone()));
-            for length in
-                (0..bytes.len()).filter(|length| program.terminal.is_none() || *length != bytes.len() - 4)
-            {
-                assert_eq!(Program::decode(&bytes[..length]), None, "cut at {length}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_count_of_strings_that_are_not_there_takes_no_memory() {
-        assert_eq!(Program::decode(&[0xff, 0xff, 0xff, 0x7f]), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use ringfence_guard::{ExecStage, FromGuard, News, Program, ToGuard};
+use ringfence_guard::{ExecStage, FromGuard, News, Program, ToGuard, ToShim};
 use ringfence_linux::Exited;
 
 fn text() -> impl Strategy<Value = CString> {
@@ -37,8 +37,7 @@ fn order() -> impl Strategy<Value = ToGuard> {
         Just(ToGuard::StopAll),
         Just(ToGuard::ContinueAll),
         (any::<u8>(), any::<u8>()).prop_map(|(v4, v6)| ToGuard::Sockets { v4, v6 }),
-        (any::<u32>(), any::<bool>(), vec(any::<u8>(), 0..100))
-            .prop_map(|(id, elsewhere, program)| ToGuard::Exec { id, elsewhere, program }),
+        any::<u32>().prop_map(|id| ToGuard::Shim { id }),
         (any::<i32>(), any::<i32>()).prop_map(|(group, signal)| ToGuard::SignalGroup { group, signal }),
         any::<u32>().prop_map(|id| ToGuard::KillTree { id }),
         Just(ToGuard::Files),
@@ -59,8 +58,9 @@ fn news() -> impl Strategy<Value = News> {
     prop_oneof![
         (any::<i32>(), any::<i32>()).prop_map(|(pid, shim)| News::Started { pid, shim }),
         (stage(), any::<i32>()).prop_map(|(stage, errno)| News::NotStarted { stage, errno }),
-        (exited(), any::<u8>(), any::<u64>(), any::<u64>())
-            .prop_map(|(how, full, cpu, memory)| News::Ended { how, full, cpu, memory }),
+        (exited(), any::<u8>(), any::<u64>(), any::<u64>(), any::<bool>())
+            .prop_map(|(how, full, cpu, memory, left)| News::Ended { how, full, cpu, memory, left }),
+        Just(News::Nothing),
         Just(News::Gone),
     ]
 }
@@ -108,7 +108,7 @@ proptest! {
 
     #[test]
     fn no_bytes_stop_the_hearer(bytes in vec(any::<u8>(), 0..300)) {
-        let _ = (ToGuard::decode(&bytes), FromGuard::decode(&bytes), Program::decode(&bytes));
+        let _ = (ToGuard::decode(&bytes), FromGuard::decode(&bytes), ToShim::decode(&bytes), Program::decode(&bytes));
     }
 
     #[test]

@@ -25,7 +25,9 @@ mod sockets;
 
 pub use borrow::{Borrower, as_user, connect_bytes, read_memory};
 pub use caps::drop_all_capabilities;
-pub use cgroup::{Cgroup, CgroupError, CgroupLimits, Controller, Hierarchy, sweep as sweep_cgroups};
+pub use cgroup::{
+    Cgroup, CgroupCounts, CgroupError, CgroupLimits, Controller, Hierarchy, sweep as sweep_cgroups,
+};
 pub use confine::{LandlockAccess, LandlockRule, LandlockRuleset, LandlockTarget, landlock_abi};
 pub use diag::UnixSockets;
 pub use fds::{
@@ -44,9 +46,10 @@ pub use namespaces::{
 };
 pub use network::{NetworkShape, Settings, SocketShape, make_socket};
 pub use process::{
-    Exited, Reaped, adopt_orphans, become_user, environment_names, exec, exit_now, kill_all, kill_group,
-    kill_process, read_kernel_file, reap, scrub_environment, set_die_with_parent, set_dumpable, set_hostname,
-    set_limit, start_session, start_time, wait_for, wait_for_any,
+    ChildNews, Exited, Reaped, adopt_orphans, become_user, environment_names, exec, exit_now, has_children,
+    kill_all, kill_group, kill_process, next_child_news, read_kernel_file, reap, scrub_environment,
+    set_die_with_parent, set_dumpable, set_hostname, set_limit, start_session, start_time, wait_for,
+    wait_for_any,
 };
 pub use pty::{Pty, make_controlling, open_pty, window_size};
 pub use signals::{SignalFd, restore_pipe_signal, stop_self, unblock_all};

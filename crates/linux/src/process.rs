@@ -146,6 +146,10 @@ impl Exited {
 }
 
 fn wait4(pid: i32, options: i32) -> io::Result<Option<(i32, Exited, libc::rusage)>> {
+    Ok(wait4_status(pid, options)?.map(|(pid, status, usage)| (pid, Exited::from_status(status), usage)))
+}
+
+fn wait4_status(pid: i32, options: i32) -> io::Result<Option<(i32, i32, libc::rusage)>> {
     let mut status = 0;
     // SAFETY: an all-zero rusage is a valid value of that plain struct.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -153,7 +157,7 @@ fn wait4(pid: i32, options: i32) -> io::Result<Option<(i32, Exited, libc::rusage
         // SAFETY: `status` and `usage` are live.
         let reaped = unsafe { libc::wait4(pid, &raw mut status, options | libc::__WALL, &raw mut usage) };
         if reaped > 0 {
-            return Ok(Some((reaped, Exited::from_status(status), usage)));
+            return Ok(Some((reaped, status, usage)));
         }
         if reaped == 0 {
             return Ok(None);
@@ -192,6 +196,16 @@ pub fn wait_for_any() -> io::Result<Option<Reaped>> {
     }))
 }
 
+/// Is there a child, running or not yet reaped?
+pub fn has_children() -> bool {
+    // SAFETY: an all-zero siginfo is a valid value of that plain struct.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
+    // SAFETY: `info` is live; nothing is reaped.
+    let found = unsafe { libc::waitid(libc::P_ALL, 0, &raw mut info, options) };
+    found == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ECHILD)
+}
+
 fn micros(time: libc::timeval) -> u64 {
     time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64
 }
@@ -199,6 +213,23 @@ fn micros(time: libc::timeval) -> u64 {
 /// Reap one child that has ended, if any has.
 pub fn reap() -> io::Result<Option<(i32, Exited)>> {
     Ok(wait4(-1, libc::WNOHANG)?.map(|(pid, exited, _)| (pid, exited)))
+}
+
+/// What became of a child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChildNews {
+    Ended(Exited),
+    /// By a signal; told once, until it goes on.
+    Stopped,
+}
+
+/// Reap one child that has ended, or hear of one that was stopped, if there is any.
+pub fn next_child_news() -> io::Result<Option<(i32, ChildNews)>> {
+    let news = wait4_status(-1, libc::WNOHANG | libc::WUNTRACED)?;
+    Ok(news.map(|(pid, status, _)| match libc::WIFSTOPPED(status) {
+        true => (pid, ChildNews::Stopped),
+        false => (pid, ChildNews::Ended(Exited::from_status(status))),
+    }))
 }
 
 /// Wait for `pid` to end; with the CPU time, in microseconds, of it and of all that it reaped.

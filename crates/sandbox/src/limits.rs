@@ -12,6 +12,8 @@ use crate::request::{Request, Stream};
 
 /// guard is a process of the sandbox too, and not one of the command's.
 const GUARD: u32 = 1;
+/// So is the shim of a session, of which there is always one.
+const SHIM: u32 = 1;
 
 pub(crate) fn plan_limits(
     request: &Request,
@@ -51,7 +53,8 @@ pub(crate) fn plan_limits(
         cgroup.memory = Some(memory.bytes());
     }
     if let Some(processes) = limits.processes {
-        let with_guard = processes.saturating_add(GUARD);
+        let shim = if request.stream == Stream::Session { SHIM } else { 0 };
+        let with_guard = processes.saturating_add(GUARD + shim);
         let mechanism = if host.cgroups.has(Controller::Pids) {
             cgroup.processes = Some(with_guard);
             format!("{} pids", host.cgroups.version())

@@ -16,7 +16,7 @@ pub(crate) struct Crowd {
     /// Milliseconds to make one, with few others and with nearly all of them alive.
     pub(crate) first: Spread,
     pub(crate) last: Spread,
-    /// Private dirty bytes of keeper and guard.
+    /// Private dirty bytes of keeper, guard and the spare shim.
     pub(crate) memory: Spread,
     /// Milliseconds for a command in each of them.
     pub(crate) answers: Spread,
@@ -54,11 +54,13 @@ pub(crate) fn measure(stage: &Stage, amount: Amount) -> Result<Crowd> {
     })
 }
 
+/// Of the keeper, guard and the shim that waits for a command.
 fn private_dirty(sandbox: &Sandbox) -> Result<u64> {
-    let keeper = sandbox.status()?.keeper;
-    let children = fs::read_to_string(format!("/proc/{keeper}/task/{keeper}/children"))?;
     let mut all = 0;
-    for pid in children.split_whitespace().chain([keeper.to_string().as_str()]) {
+    let mut left = vec![sandbox.status()?.keeper];
+    while let Some(pid) = left.pop() {
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
+        left.extend(children.split_whitespace().flat_map(str::parse::<u32>));
         let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
         let line =
             text.lines().find_map(|line| line.strip_prefix("Private_Dirty:")).context("no such line")?;

@@ -1,7 +1,7 @@
 //! Measures sessions: a command in one against a plain fork and exec and against the exec of others, bytes in and out,
 //! two hundred of them at once, snapshots and forks.
 //!
-//! `sessions [--quick] [--out DIR]` writes SESSIONS.md. A missed bar is a result, not an error: only what keeps it from
+//! `sessions [--quick] [--out DIR]` writes SESSIONS.md; `--only execs` and `--only crowd` print a part and write nothing. A missed bar is a result, not an error: only what keeps it from
 //! measuring fails.
 
 mod contenders;
@@ -52,18 +52,35 @@ impl Amount {
 
 fn main() -> Result<()> {
     let mut quick = false;
+    let mut only = None;
     let mut out = PathBuf::from("bench");
     let mut words = std::env::args_os().skip(1);
     while let Some(word) = words.next() {
         match word.to_str() {
             Some("--quick") => quick = true,
+            Some("--only") => only = words.next(),
             Some("--out") => out = words.next().context("--out needs a directory")?.into(),
-            _ => bail!("unknown argument `{}`; usage: sessions [--quick] [--out DIR]", word.display()),
+            _ => bail!(
+                "unknown argument `{}`; usage: sessions [--quick] [--only execs|crowd] [--out DIR]",
+                word.display()
+            ),
         }
     }
     let machine = Machine::look();
     let amount = if quick { Amount::QUICK } else { Amount::FULL };
     let stage = Stage::new()?;
+    match only.as_deref().map(|only| only.to_str()) {
+        None => {}
+        Some(Some("execs")) => {
+            print!("{}", report::execs(&contenders::measure(&stage, amount)?));
+            return Ok(());
+        }
+        Some(Some("crowd")) => {
+            print!("{}", report::crowd(&crowd::measure(&stage, amount)?));
+            return Ok(());
+        }
+        Some(_) => bail!("--only is `execs` or `crowd`"),
+    }
     let execs = contenders::measure(&stage, amount)?;
     let streams = streams::measure(&stage, amount)?;
     let snapshots = snapshots::measure(&stage, amount)?;

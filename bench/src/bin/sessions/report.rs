@@ -51,7 +51,7 @@ impl Report {
             verdict(times <= CROWD)
         ));
         bars.push(format!(
-            "{}: an idle session has {:.2} MB of private dirty memory, keeper and guard; the bar is at most 2 MB",
+            "{}: an idle session has {:.2} MB of private dirty memory, keeper, guard and spare shim; the bar is at most 2 MB",
             verdict(memory.p90 <= MEMORY),
             memory.median / 1e6
         ));
@@ -70,21 +70,18 @@ impl Report {
         let Machine { cpu, cores, kernel, date, load: before } = &self.machine;
         let quick = if self.quick { "\nA quick run: it only shows that everything runs.\n" } else { "" };
         let bars: String = self.bars().iter().map(|bar| format!("- {bar}\n")).collect();
-        let execs: String = self.execs.rows.iter().map(|(way, spread)| row(way.label(), spread)).collect();
+        let execs = execs(&self.execs);
         let absent = match self.execs.absent.is_empty() {
             true => String::new(),
             false => format!("\nNot here to compare with: {}.\n", self.execs.absent.join(", ")),
         };
         let Streams { write, read, plain_write, plain_read, piped, plain_piped } = &self.streams;
-        let Crowd { count, first, last, answers, .. } = &self.crowd;
         let rows = [
             row("1 MB written into a session", write),
             row("1 MB written to tmpfs", plain_write),
             row("1 MB read from a session", read),
             row("1 MB read from tmpfs", plain_read),
-            row("`session create`, with few others", first),
-            row(&format!("`session create`, with {count} others"), last),
-            row("a command in each of them, once", answers),
+            crowd(&self.crowd),
         ]
         .concat();
         let once = |what: String, time: f64| format!("| {what} | {time:.0} | | | 1 |\n");
@@ -113,6 +110,21 @@ impl Report {
             plain_piped / 1e9
         )
     }
+}
+
+/// Rows of a table.
+pub(crate) fn execs(execs: &Execs) -> String {
+    execs.rows.iter().map(|(way, spread)| row(way.label(), spread)).collect()
+}
+
+pub(crate) fn crowd(crowd: &Crowd) -> String {
+    let Crowd { count, first, last, answers, .. } = crowd;
+    [
+        row("`session create`, with few others", first),
+        row(&format!("`session create`, with {count} others"), last),
+        row("a command in each of them, once", answers),
+    ]
+    .concat()
 }
 
 fn row(what: &str, spread: &Spread) -> String {

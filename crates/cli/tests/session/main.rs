@@ -9,6 +9,7 @@ mod kills;
 mod logs;
 mod many;
 mod protocol;
+mod shims;
 mod terminals;
 mod words;
 

@@ -130,8 +130,6 @@ fn calls_that_are_nearly_right_are_answered() {
                 prop_assume!(
                     call["call"] != "extend" || (call["ttl_ms"].is_null() && call["idle_ms"].is_null())
                 );
-                // A number stands for a call, too, as serde has it: one of them ends the session.
-                prop_assume!(!call["call"].is_number());
                 let client = Client::connect(&session);
                 client.send(call.to_string().as_bytes(), &[]).unwrap();
                 if !may_be_silent(&call) {

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::find::{Controller, Hierarchy};
 use crate::process::{read_kernel_file, start_time};
 
-const PREFIX: &str = "ringfence-";
+pub(super) const PREFIX: &str = "ringfence-";
 const CPU_PERIOD_MICROS: u64 = 100_000;
 
 /// The limits of a group; `None` is no limit, and a controller with none is not used.
@@ -50,6 +51,36 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Cgroup
 pub struct Cgroup {
     directories: Vec<(Option<Controller>, PathBuf)>,
     v2: bool,
+}
+
+const FORKS_FILE: &str = "pids.events";
+
+/// Counters of a group, open as long as this lives: to open one costs more than to read it.
+#[derive(Debug, Default)]
+pub struct CgroupCounts {
+    oom_kills: Option<File>,
+    refused_forks: Option<File>,
+}
+
+impl CgroupCounts {
+    /// How many processes the kernel killed for want of memory.
+    pub fn oom_kills(&self) -> u64 {
+        field(self.oom_kills.as_ref(), "oom_kill")
+    }
+
+    /// How often a fork was refused.
+    pub fn refused_forks(&self) -> u64 {
+        field(self.refused_forks.as_ref(), "max")
+    }
+}
+
+/// 0 if there is none.
+fn field(file: Option<&File>, key: &str) -> u64 {
+    let mut buffer = [0; 4096];
+    let length = file.and_then(|file| file.read_at(&mut buffer, 0).ok()).unwrap_or(0);
+    let text = String::from_utf8_lossy(&buffer[..length]);
+    let line = text.lines().find_map(|line| line.split_once(' ').filter(|(name, _)| *name == key));
+    line.and_then(|(_, value)| value.trim().parse().ok()).unwrap_or(0)
 }
 
 impl Cgroup {
@@ -155,22 +186,32 @@ impl Cgroup {
         read_kernel_file(self.directory(controller)?.join(file)).ok()
     }
 
-    fn field(&self, controller: Controller, file: &str, key: &str) -> Option<u64> {
-        self.read(controller, file)?.lines().find_map(|line| {
-            let (name, value) = line.split_once(' ')?;
-            (name == key).then(|| value.trim().parse().ok())?
-        })
+    /// What it counts, to be looked at often.
+    pub fn counts(&self) -> CgroupCounts {
+        let open = |controller, file| File::open(self.directory(controller)?.join(file)).ok();
+        CgroupCounts {
+            oom_kills: open(Controller::Memory, self.oom_file()),
+            refused_forks: open(Controller::Pids, FORKS_FILE),
+        }
+    }
+
+    fn oom_file(&self) -> &'static str {
+        if self.v2 { "memory.events" } else { "memory.oom_control" }
     }
 
     /// How many processes the kernel killed for want of memory.
     pub fn oom_kills(&self) -> u64 {
-        let file = if self.v2 { "memory.events" } else { "memory.oom_control" };
-        self.field(Controller::Memory, file, "oom_kill").unwrap_or(0)
+        self.counts().oom_kills()
     }
 
     /// How often a fork was refused.
     pub fn refused_forks(&self) -> u64 {
-        self.field(Controller::Pids, "pids.events", "max").unwrap_or(0)
+        self.counts().refused_forks()
+    }
+
+    /// How many processes there are.
+    pub fn processes(&self) -> Option<u64> {
+        self.read(Controller::Pids, "pids.current")?.trim().parse().ok()
     }
 
     /// What is used now.
@@ -223,30 +264,6 @@ fn own_name() -> String {
     let pid = std::process::id();
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     format!("{PREFIX}{pid}-{}-{number}", start_time(pid).unwrap_or(0))
-}
-
-/// Does the owner that a group is named after still live? `None`: not one of our names.
-fn owner_lives(name: &str) -> Option<bool> {
-    let mut parts = name.strip_prefix(PREFIX)?.split('-');
-    let (pid, started) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-    Some(start_time(pid) == Some(started))
-}
-
-/// Remove the groups of owners that were killed before they could. A group with processes stays: rmdir refuses.
-pub fn sweep(hierarchy: &Hierarchy) {
-    let bases: Vec<&Path> = match hierarchy {
-        Hierarchy::V1(found) => found.iter().map(|(_, base)| base.as_path()).collect(),
-        Hierarchy::V2 { base, .. } => vec![base],
-        Hierarchy::Absent { .. } => return,
-    };
-    for base in bases {
-        let Ok(entries) = fs::read_dir(base) else { continue };
-        for entry in entries.flatten() {
-            if entry.file_name().to_str().and_then(owner_lives) == Some(false) {
-                let _ = fs::remove_dir(entry.path());
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -30,19 +30,3 @@ fn v2_limits_are_written_in_the_kernels_units() {
     std::mem::forget(group);
     fs::remove_dir_all(base).unwrap();
 }
-
-#[test]
-fn sweep_removes_only_groups_of_dead_owners() {
-    let (base, hierarchy) = faked_v2("sweep");
-    let own = start_time(std::process::id()).unwrap();
-    let dead = base.join(format!("{PREFIX}{}-1-0", u32::MAX));
-    let reused = base.join(format!("{PREFIX}{}-{}-0", std::process::id(), own + 1));
-    let live = base.join(format!("{PREFIX}{}-{own}-0", std::process::id()));
-    let other = base.join("somebody-else");
-    for directory in [&dead, &reused, &live, &other] {
-        fs::create_dir(directory).unwrap();
-    }
-    sweep(&hierarchy);
-    assert!(!dead.exists() && !reused.exists() && live.exists() && other.exists());
-    fs::remove_dir_all(base).unwrap();
-}

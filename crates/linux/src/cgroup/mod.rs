@@ -5,6 +5,8 @@
 
 mod find;
 mod group;
+mod sweep;
 
 pub use find::{Controller, Hierarchy};
-pub use group::{Cgroup, CgroupError, CgroupLimits, sweep};
+pub use group::{Cgroup, CgroupCounts, CgroupError, CgroupLimits};
+pub use sweep::sweep;

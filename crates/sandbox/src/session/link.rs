@@ -43,6 +43,11 @@ impl Link {
 
     /// The next message; `None` when the other end is closed.
     pub(crate) fn receive<T: DeserializeOwned>(&self) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+        let Some((bytes, fds)) = self.receive_bytes()? else { return Ok(None) };
+        Ok(Some((serde_json::from_slice(&bytes)?, fds)))
+    }
+
+    pub(crate) fn receive_bytes(&self) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
         let message = recv_with_fds(self.0.as_fd())?;
         if message.bytes.is_empty() {
             return Ok(None);
@@ -52,7 +57,7 @@ impl Link {
             ELSEWHERE => read_back(fds.next().ok_or(io::ErrorKind::InvalidData)?)?,
             _ => message.bytes,
         };
-        Ok(Some((serde_json::from_slice(&bytes)?, fds.collect())))
+        Ok(Some((bytes, fds.collect())))
     }
 }
 

@@ -47,7 +47,8 @@ pub(super) fn live(control: OwnedFd, inheritance: Inheritance<'_>) -> ! {
     match close_walls(&control, inheritance) {
         Ok((Some(command), score)) => serve(control.as_fd(), command, &score, PRIVATE),
         Ok((None, score)) => {
-            let processes = plan.limits.processes.map(|processes| own_processes(plan, processes));
+            let processes =
+                plan.limits.processes.map(|processes| own_processes(plan, processes, Stream::Session));
             serve_session(control, &SessionGuard { score, private: PRIVATE, processes })
         }
         Err(Failure { step, subject, errno }) => {
@@ -203,11 +204,11 @@ fn enter_cgroup(control: &OwnedFd, steps: &Steps) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What RLIMIT_NPROC is for commands: guard is one of them. Where a cgroup counts too it should be the one to refuse,
+/// What RLIMIT_NPROC is for commands: guard is one of them, and a session's shim. Where a cgroup counts too it should be the one to refuse,
 /// since it says so.
-fn own_processes(plan: &Plan, processes: u32) -> u64 {
+fn own_processes(plan: &Plan, processes: u32, stream: Stream) -> u64 {
     let slack = if plan.limits.cgroup.processes.is_some() { 8 } else { 1 };
-    u64::from(processes) + slack
+    u64::from(processes) + slack + u64::from(stream == Stream::Session)
 }
 
 fn set_limits(request: &Request, plan: &Plan, steps: &Steps) -> Result<(), Failure> {
@@ -218,7 +219,7 @@ fn set_limits(request: &Request, plan: &Plan, steps: &Steps) -> Result<(), Failu
     }
     if let Some(processes) = plan.limits.processes {
         let reserve = if request.stream == Stream::Session { GUARD_RESERVE } else { 0 };
-        let own = own_processes(plan, processes) + reserve;
+        let own = own_processes(plan, processes, request.stream) + reserve;
         steps.run("limit processes", "", || set_limit(Resource::Nproc, own))?;
     }
     Ok(())

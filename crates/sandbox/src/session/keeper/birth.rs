@@ -7,7 +7,8 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ringfence_linux::{
-    close_except, exit_now, fork_copy, move_fd, scrub_environment, start_session, sweep_cgroups, wait_for,
+    Cgroup, close_except, exit_now, fork_copy, move_fd, scrub_environment, start_session, sweep_cgroups,
+    wait_for,
 };
 use ringfence_policy::Clause;
 use rustix::fs::{Mode, OFlags, open};
@@ -260,6 +261,8 @@ fn keep_protected(
         clients: Clients::default(),
         processes: Default::default(),
         next_process: 1,
+        spare: None,
+        next_shim: 0,
         asked: Default::default(),
         next_asked: 0,
         logs: place.clone(),
@@ -269,6 +272,8 @@ fn keep_protected(
         paused: false,
         holders: Default::default(),
         room_for: None,
+        want_room: Default::default(),
+        counts: Default::default(),
         counted: [0; 2],
         enders: Vec::new(),
         end: None,
@@ -281,6 +286,8 @@ fn keep_protected(
         let _ = place.remove();
         return Err(refusal);
     }
+    keeper.counts = keeper.held.cgroup.as_ref().map(Cgroup::counts).unwrap_or_default();
+    keeper.keep_spare();
     sweep_cgroups(&plan.cgroups);
     let why = keeper.serve();
     let Keeper { held, mut warden, mut denials, clients, enders, .. } = keeper;

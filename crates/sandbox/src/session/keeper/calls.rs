@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, OsString};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
@@ -13,13 +13,9 @@ use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, fstatfs};
 use super::birth::now;
 use super::clients::ClientId;
 use super::process::{Kept, Order, Process, pipe};
-use super::{Asked, Keeper, REMEMBERED};
-use crate::session::link::in_memory;
+use super::{Asked, Keeper};
 use crate::session::log::{LogStream, LogWriter};
 use crate::session::wire::{Answer, Call, ExecCall, SessionStatus, StdioKind};
-
-/// A longer description of a program goes to guard in a file.
-const INLINE: usize = 4 << 10;
 
 /// What `fstatfs` says of pipes that were made with `pipe`.
 pub(in crate::session) const PIPEFS_MAGIC: rustix::fs::FsWord = 0x5049_5045;
@@ -43,7 +39,7 @@ impl Keeper<'_> {
             Call::Stdin { process } => self.stdin(client, process),
             Call::CloseStdin { process } => self.close_stdin(client, process),
             Call::Processes => {
-                let processes = self.processes.values().map(Process::info).collect();
+                let processes = self.processes.all().into_iter().map(Process::info).collect();
                 self.answer(client, &Answer::Processes { processes })
             }
             Call::Status => {
@@ -143,6 +139,7 @@ impl Keeper<'_> {
             terminal: terminal.is_some(),
             kept,
             order: Some(Order { program: program.encode(), fds }),
+            hired: Default::default(),
             pid: None,
             shim: None,
             timed_out: false,
@@ -150,32 +147,11 @@ impl Keeper<'_> {
             denials: Default::default(),
             result: None,
         };
-        self.processes.insert(id, process);
-        let sent = self.send_order(id);
-        if self.plan.limits.cgroup.processes.is_none()
-            && let Some(process) = self.processes.get_mut(&id)
-        {
-            // Nothing will be tried again.
-            process.order = None;
-        }
-        sent.map_err(|error| {
-            self.processes.remove(&id);
+        self.processes.insert(process);
+        self.send_order(id).map_err(|error| {
+            self.processes.remove(id);
             because("start the command", &error)
         })
-    }
-
-    /// Hand a waiting command to guard.
-    pub(super) fn send_order(&self, id: u32) -> io::Result<()> {
-        let order = self.processes.get(&id).and_then(|process| process.order.as_ref());
-        let Order { program, fds } = order.ok_or(io::ErrorKind::NotFound)?;
-        let fds = fds.iter().map(AsFd::as_fd);
-        if program.len() <= INLINE {
-            let fds: Vec<BorrowedFd<'_>> = fds.collect();
-            return self.tell_guard(&ToGuard::Exec { id, elsewhere: false, program: program.clone() }, &fds);
-        }
-        let file = in_memory(program)?;
-        let fds: Vec<BorrowedFd<'_>> = std::iter::once(file.as_fd()).chain(fds).collect();
-        self.tell_guard(&ToGuard::Exec { id, elsewhere: true, program: Vec::new() }, &fds)
     }
 
     fn program(&self, call: &ExecCall, terminal: Option<(u16, u16)>) -> Result<Program, Refused> {
@@ -232,7 +208,7 @@ impl Keeper<'_> {
     }
 
     fn process(&mut self, id: u32) -> Result<&mut Process, Refused> {
-        self.processes.get_mut(&id).ok_or_else(|| {
+        self.processes.get_mut(id).ok_or_else(|| {
             refused(
                 format!("there is no process {id} in this session"),
                 "see `ringfence session ps` for those that there are",
@@ -343,22 +319,12 @@ impl Keeper<'_> {
         SessionStatus {
             keeper: std::process::id(),
             paused: self.paused,
-            running: self.processes.values().filter(|process| process.is_running()).count(),
+            running: self.processes.live().filter(|process| process.is_running()).count(),
             ttl_ms: self.dies_at.map(left),
             idle_ms: self.idle.map(|idle| idle.as_millis() as u64),
             denials: self.denials.to_vec(),
             ports: self.clients.ports(),
             network: self.warden.network(),
-        }
-    }
-
-    /// A session that lives for months must not remember every command.
-    pub(super) fn forget_oldest(&mut self) {
-        while self.processes.len() > REMEMBERED {
-            let oldest = self.processes.values().find(|process| process.gone && !process.is_running());
-            let Some(id) = oldest.map(|process| process.id) else { return };
-            self.processes.remove(&id);
-            let _ = std::fs::remove_dir_all(self.logs.logs(id));
         }
     }
 }

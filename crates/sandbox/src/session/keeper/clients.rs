@@ -37,14 +37,17 @@ pub(super) enum Heard {
 
 impl Clients {
     /// Let those in who wait at the door.
-    pub(super) fn accept(&mut self, door: BorrowedFd<'_>) {
+    pub(super) fn accept(&mut self, door: BorrowedFd<'_>) -> Vec<ClientId> {
+        let mut new = Vec::new();
         // It does not wait: the door itself is non-blocking.
         while let Ok(socket) = accept_with(door, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
             if self.all.len() < MOST && is_own(&socket) {
                 self.next += 1;
                 self.all.insert(self.next, Client { link: Link::new(socket), forwards: None });
+                new.push(self.next);
             }
         }
+        new
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (ClientId, BorrowedFd<'_>)> {
@@ -70,7 +73,10 @@ impl Clients {
 
     pub(super) fn hear(&mut self, id: ClientId) -> Heard {
         let Some(client) = self.all.get(&id) else { return Heard::Gone };
-        match client.link.receive::<Envelope<Call>>() {
+        let heard = client.link.receive_bytes().and_then(|heard| {
+            heard.map(|(bytes, fds)| Ok((Envelope::<Call>::parse(&bytes)?, fds))).transpose()
+        });
+        match heard {
             Ok(Some((Envelope { version: VERSION, body }, fds))) => Heard::Call(body, fds),
             Ok(Some((Envelope { version, .. }, _))) => {
                 let why = format!("this session's keeper speaks version {VERSION}, you speak {version}");

@@ -9,6 +9,9 @@ mod calls;
 mod clients;
 mod news;
 mod process;
+mod processes;
+mod room;
+mod shims;
 mod usage;
 
 use std::cell::RefCell;
@@ -17,14 +20,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use ringfence_guard::ToGuard;
-use ringfence_linux::{Message, recv_with_fds, send_with_fds};
+use ringfence_linux::{CgroupCounts, Message, recv_with_fds, send_with_fds};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 pub(super) use birth::create;
 pub use birth::{Claim, SessionSpec};
 pub(super) use calls::PIPEFS_MAGIC;
 use clients::{ClientId, Clients, Heard};
-use process::Process;
+use processes::Processes;
+use shims::{Hired, Shim};
 
 use super::log::LogStream;
 use super::place::EndReason;
@@ -34,9 +38,6 @@ use crate::plan::Plan;
 use crate::providers::{Held, Warden};
 use crate::refusal::Refusal;
 use crate::request::Request;
-
-/// Ended processes are remembered up to this many; the oldest is forgotten first, with its log.
-const REMEMBERED: usize = 1_000;
 
 /// What was asked of guard for a client.
 enum Asked {
@@ -67,8 +68,11 @@ struct Keeper<'a> {
     built: bool,
     door: Option<OwnedFd>,
     clients: Clients,
-    processes: BTreeMap<u32, Process>,
+    processes: Processes,
     next_process: u32,
+    /// For the next command.
+    spare: Option<Shim>,
+    next_shim: u32,
     asked: BTreeMap<u32, Asked>,
     next_asked: u32,
     logs: super::place::Place,
@@ -82,6 +86,9 @@ struct Keeper<'a> {
     holders: BTreeSet<ClientId>,
     /// The command that is being started although there are as many processes as may be.
     room_for: Option<u32>,
+    /// Those that come after it.
+    want_room: VecDeque<u32>,
+    counts: CgroupCounts,
     /// Kills for want of memory and refused forks that were told of.
     counted: [u64; 2],
     /// Who waits for the end.
@@ -108,12 +115,14 @@ impl Keeper<'_> {
                 Source::Warden(call) => self.warden.take(call, &mut self.denials)?,
                 Source::Door => {
                     if let Some(door) = &self.door {
-                        self.clients.accept(door.as_fd());
+                        let first = self.clients.accept(door.as_fd());
+                        // Most have said something by now.
+                        first.into_iter().for_each(|id| self.hear_client(id));
                     }
                 }
                 Source::Client(id) => self.hear_client(id),
                 Source::Output(id, stream) => {
-                    if let Some(kept) = self.processes.get_mut(&id).and_then(|found| found.kept.as_mut()) {
+                    if let Some(kept) = self.processes.live_mut(id).and_then(|found| found.kept.as_mut()) {
                         kept.drain(stream);
                     }
                 }
@@ -143,7 +152,7 @@ impl Keeper<'_> {
             sources.push(Source::Client(id));
             polled.push(PollFd::from_borrowed_fd(client, input));
         }
-        for process in self.processes.values() {
+        for process in self.processes.live() {
             for (stream, output) in process.kept.iter().flat_map(|kept| kept.outputs()) {
                 sources.push(Source::Output(process.id, stream));
                 polled.push(PollFd::from_borrowed_fd(output, input));
@@ -162,7 +171,7 @@ impl Keeper<'_> {
     }
 
     fn patience(&self) -> Option<Timespec> {
-        let deadlines = self.processes.values().filter_map(|process| process.deadline);
+        let deadlines = self.processes.live().filter_map(|process| process.deadline);
         let next = deadlines.chain(self.dies_at).chain(self.idle_at()).min();
         let left = next.map(|next| next.saturating_duration_since(Instant::now()));
         let left = [left, self.warden.patience()].into_iter().flatten().min()?;
@@ -171,7 +180,7 @@ impl Keeper<'_> {
 
     /// When nothing will have happened for too long. Not while something runs or somebody is here.
     fn idle_at(&self) -> Option<Instant> {
-        let busy = !self.clients.is_empty() || self.processes.values().any(|process| !process.gone);
+        let busy = !self.clients.is_empty() || self.processes.live().next().is_some();
         self.idle.filter(|_| !busy).map(|idle| self.touched + idle)
     }
 
@@ -184,7 +193,7 @@ impl Keeper<'_> {
         }
         let late: Vec<u32> = self
             .processes
-            .values()
+            .live()
             .filter(|process| process.deadline.is_some_and(|deadline| now >= deadline))
             .map(|process| process.id)
             .collect();
@@ -206,16 +215,19 @@ impl Keeper<'_> {
     /// be denied something before its shim has told of its start: that waits here.
     fn blame(&mut self) {
         let early = std::mem::take(&mut self.early);
-        let is_starting =
-            self.processes.values().any(|process| process.is_running() && process.shim.is_none());
-        for (shim, denial) in early.into_iter().chain(self.denials.take_fresh()) {
-            let mut running = self.processes.values_mut().filter(|process| process.is_running());
+        let fresh = self.denials.take_fresh();
+        if early.is_empty() && fresh.is_empty() {
+            return;
+        }
+        let is_starting = self.processes.live().any(|process| process.is_running() && process.shim.is_none());
+        for (shim, denial) in early.into_iter().chain(fresh) {
             let process = match shim {
-                Some(shim) => self.processes.values_mut().find(|process| process.shim == Some(shim)),
-                None => match (running.next(), running.next()) {
-                    (Some(only), None) => Some(only),
-                    _ => None,
-                },
+                Some(shim) => self.processes.all_live_mut().find(|process| process.shim == Some(shim)),
+                None => {
+                    let mut running = self.processes.all_live_mut().filter(|process| process.is_running());
+                    let only = running.next();
+                    only.filter(|_| running.next().is_none())
+                }
             };
             match process {
                 Some(process) => process.blame(denial),
@@ -265,7 +277,7 @@ impl Keeper<'_> {
         });
         let left: Vec<u32> = self
             .processes
-            .values_mut()
+            .all_live_mut()
             .filter_map(|process| {
                 process.waiting.retain(|waiting| *waiting != id);
                 (process.client == Some(id)).then_some(process.id)
@@ -292,11 +304,15 @@ impl Keeper<'_> {
     }
 
     fn kill_tree(&mut self, id: u32) {
-        let Some(process) = self.processes.get_mut(&id) else { return };
-        if process.gone {
+        let Some(process) = self.processes.live_mut(id) else { return };
+        let shim = process.hired.number;
+        process.hired.doomed = true;
+        if self.want_room.contains(&id) {
+            self.want_room.retain(|waiting| *waiting != id);
+            self.process_gone(id);
             return;
         }
-        let _ = self.tell_guard(&ToGuard::KillTree { id }, &[]);
+        let _ = self.tell_guard(&ToGuard::KillTree { id: shim }, &[]);
         if self.is_paused() {
             // A stopped shim would not tell that its command is gone.
             let _ = self.tell_guard(&ToGuard::ContinueAll, &[]);
@@ -305,7 +321,7 @@ impl Keeper<'_> {
     }
 
     fn time_out(&mut self, id: u32) {
-        let Some(process) = self.processes.get_mut(&id) else { return };
+        let Some(process) = self.processes.live_mut(id) else { return };
         process.deadline = None;
         if !process.is_running() {
             // Only what it left is.

@@ -3,8 +3,8 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use ringfence_guard::{ExecStage, FromGuard, News, ToGuard};
-use ringfence_linux::{Cgroup, Exited};
+use ringfence_guard::{ExecStage, FromGuard, News};
+use ringfence_linux::Exited;
 use ringfence_policy::Clause;
 
 use super::{Asked, Keeper};
@@ -14,9 +14,7 @@ use crate::refusal::Refusal;
 use crate::session::log::LogStream;
 use crate::session::wire::{Answer, ProcessEnd, Stage};
 
-const EAGAIN: i32 = 11;
-/// So many processes more than the limit, for the moment in which a command is started beside a full house.
-const ROOM: u32 = 4;
+pub(super) const EAGAIN: i32 = 11;
 
 impl From<ExecStage> for Stage {
     fn from(stage: ExecStage) -> Self {
@@ -40,7 +38,7 @@ impl Keeper<'_> {
             Some(FromGuard::Failed { step, subject, errno }) => {
                 return Err(failed_inside(step, subject, errno));
             }
-            Some(FromGuard::InSession { id, news }) => self.take_process_news(id, news, fds),
+            Some(FromGuard::InSession { id, news }) => self.take_shim_news(id, news, fds),
             Some(FromGuard::Plug { id }) => {
                 if let Some(Asked::Plug(client)) = self.asked.remove(&id) {
                     let fds: Vec<BorrowedFd<'_>> = fds.iter().map(AsFd::as_fd).collect();
@@ -58,7 +56,8 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    fn take_process_news(&mut self, id: u32, news: News, fds: Vec<OwnedFd>) {
+    fn take_shim_news(&mut self, shim: u32, news: News, fds: Vec<OwnedFd>) {
+        let Some(id) = self.hirer(shim) else { return };
         match news {
             News::Started { pid, shim } => {
                 self.leave_room(id);
@@ -68,11 +67,11 @@ impl Keeper<'_> {
                 if errno == EAGAIN && self.make_room(id) {
                     return;
                 }
+                self.take_back(id);
+                self.not_started(id, stage.into(), errno);
                 self.leave_room(id);
-                let end = ProcessEnd::NotStarted { stage: stage.into(), errno };
-                self.process_ended(id, end, Duration::ZERO, 0);
             }
-            News::Ended { how, full, cpu, memory } => {
+            News::Ended { how, full, cpu, memory, left } => {
                 self.note_full(id, full);
                 self.note_counted(id);
                 let end = match how {
@@ -80,30 +79,47 @@ impl Keeper<'_> {
                     Exited::Signal(signal) => ProcessEnd::Signaled { signal },
                 };
                 self.process_ended(id, end, Duration::from_micros(cpu), memory);
+                if !left {
+                    self.take_back(id);
+                    self.process_gone(id);
+                }
             }
+            News::Nothing => {
+                self.take_back(id);
+                self.process_gone(id);
+            }
+            News::Gone if self.order_again(id) => {}
             News::Gone => {
-                if self.room_for.is_some_and(|wanted| wanted == id)
-                    && self.processes.get(&id).is_some_and(|process| process.pid.is_none())
-                {
-                    // guard's word on the first attempt; there is a second one on its way.
-                    return;
-                }
-                // A shim that was killed has told nothing.
-                self.process_ended(id, ProcessEnd::Signaled { signal: 9 }, Duration::ZERO, 0);
-                if let Some(process) = self.processes.get_mut(&id) {
-                    process.gone = true;
-                    process.deadline = None;
-                    if let Some(kept) = &mut process.kept {
-                        kept.drain_all();
-                        kept.outputs.clear();
-                    }
-                }
+                self.process_gone(id);
+                self.leave_room(id);
             }
         }
     }
 
+    pub(super) fn not_started(&mut self, id: u32, stage: Stage, errno: i32) {
+        self.process_ended(id, ProcessEnd::NotStarted { stage, errno }, Duration::ZERO, 0);
+        self.process_gone(id);
+    }
+
+    /// Nothing of it is left. One whose shim was killed has told nothing of its end.
+    pub(super) fn process_gone(&mut self, id: u32) {
+        self.process_ended(id, ProcessEnd::Signaled { signal: 9 }, Duration::ZERO, 0);
+        let Some(process) = self.processes.live_mut(id) else { return };
+        process.gone = true;
+        process.deadline = None;
+        process.hired = Default::default();
+        if let Some(kept) = &mut process.kept {
+            kept.drain_all();
+            kept.outputs.clear();
+        }
+        self.processes.bury(id);
+        while let Some(id) = self.processes.forget_oldest() {
+            let _ = std::fs::remove_dir_all(self.logs.logs(id));
+        }
+    }
+
     fn started(&mut self, id: u32, pid: i32, shim: i32, fds: Vec<OwnedFd>) {
-        let Some(process) = self.processes.get_mut(&id) else { return };
+        let Some(process) = self.processes.live_mut(id) else { return };
         process.pid = Some(pid);
         process.shim = Some(shim);
         process.order = None;
@@ -125,14 +141,10 @@ impl Keeper<'_> {
         // What egress knows of it belongs to it.
         let _ = self.warden.take(crate::providers::Call::Egress, &mut self.denials);
         self.blame();
-        let Some(process) = self.processes.get_mut(&id) else { return };
+        let Some(process) = self.processes.live_mut(id) else { return };
         process.order = None;
         if !process.end(end, cpu, memory) {
             return;
-        }
-        if matches!(end, ProcessEnd::NotStarted { .. }) {
-            process.gone = true;
-            process.deadline = None;
         }
         let listeners: Vec<_> = process
             .starter
@@ -150,7 +162,6 @@ impl Keeper<'_> {
             }
         }
         self.touched = std::time::Instant::now();
-        self.forget_oldest();
     }
 
     fn note_full(&mut self, id: u32, full: u8) {
@@ -164,8 +175,7 @@ impl Keeper<'_> {
     /// What the cgroup counted since it was last looked at. The limits are the session's, so that it may have been another
     /// command's doing; this one was there.
     fn note_counted(&mut self, id: u32) {
-        let Some(cgroup) = self.held.cgroup.as_ref() else { return };
-        let counts = [cgroup.oom_kills(), cgroup.refused_forks()];
+        let counts = [self.counts.oom_kills(), self.counts.refused_forks()];
         let before = std::mem::replace(&mut self.counted, counts);
         for (index, clause) in [Clause::LimitMemory, Clause::LimitProcesses].into_iter().enumerate() {
             let new = counts[index].saturating_sub(before[index]);
@@ -184,36 +194,8 @@ impl Keeper<'_> {
     pub(super) fn note_denial(&mut self, id: u32, denial: Denial) {
         self.denials.add(denial);
         let fresh = self.denials.take_fresh();
-        if let Some(process) = self.processes.get_mut(&id) {
+        if let Some(process) = self.processes.live_mut(id) {
             fresh.into_iter().for_each(|(_, denial)| process.blame(denial));
-        }
-    }
-
-    /// There is no process left for the command: stop all the others, and try once more with a higher limit.
-    fn make_room(&mut self, id: u32) -> bool {
-        let (Some(cgroup), Some(most)) = (self.held.cgroup.as_ref(), self.plan.limits.cgroup.processes)
-        else {
-            return false;
-        };
-        if self.room_for.is_some() || cgroup.set_processes(most + ROOM).is_err() {
-            return false;
-        }
-        self.room_for = Some(id);
-        let _ = self.tell_guard(&ToGuard::StopAll, &[]);
-        self.send_order(id).is_ok()
-    }
-
-    fn leave_room(&mut self, id: u32) {
-        if self.room_for != Some(id) {
-            return;
-        }
-        self.room_for = None;
-        let most = self.plan.limits.cgroup.processes;
-        if let (Some(cgroup), Some(most)) = (self.held.cgroup.as_ref(), most) {
-            let _ = Cgroup::set_processes(cgroup, most);
-        }
-        if !self.is_paused() {
-            let _ = self.tell_guard(&ToGuard::ContinueAll, &[]);
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
+use super::Hired;
 use super::clients::ClientId;
 use crate::denial::{Denial, Denials};
 use crate::session::log::{LogStream, LogWriter};
@@ -31,9 +32,11 @@ pub(super) struct Process {
     pub(super) waiting: Vec<ClientId>,
     pub(super) terminal: bool,
     pub(super) kept: Option<Kept>,
-    /// Until it has started, if it may have to be tried again.
+    /// Until it has started: it may have to be tried again.
     pub(super) order: Option<Order>,
+    pub(super) hired: Hired,
     pub(super) pid: Option<i32>,
+    /// Its shim's pid inside.
     pub(super) shim: Option<i32>,
     pub(super) timed_out: bool,
     pub(super) gone: bool,
@@ -41,7 +44,7 @@ pub(super) struct Process {
     pub(super) result: Option<ProcessResult>,
 }
 
-/// What guard gets of a command that is to be started.
+/// What a shim gets of a command that is to be started.
 pub(super) struct Order {
     pub(super) program: Vec<u8>,
     pub(super) fds: Vec<OwnedFd>,

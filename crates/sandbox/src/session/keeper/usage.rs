@@ -69,8 +69,8 @@ impl Keeper<'_> {
             cpu_ms: ticks * 1_000 / rustix::param::clock_ticks_per_second(),
             memory: cgroup.and_then(Cgroup::memory).unwrap_or(pages * rustix::param::page_size() as u64),
             max_memory: cgroup.and_then(Cgroup::peak_memory),
-            // guard is none of the commands'.
-            processes: tree.len().saturating_sub(1) as u64,
+            // guard and the spare shim are none of the commands'.
+            processes: tree.len().saturating_sub(1 + usize::from(self.spare.is_some())) as u64,
             disk_used,
             disk_limit,
             sent: sum(|connection| connection.sent),
