@@ -20,9 +20,11 @@ fn with_workspace(scene: &Scene) -> [String; 6] {
 }
 
 /// Have a command run beside a shim that waits: it is the one that a second command leaves.
-fn beside_a_waiting_shim(session: &Session<'_>, script: &str) -> u32 {
-    let process = session.detach(&[], &format!("{WAITING} {script}"));
+fn beside_a_waiting_shim(scene: &Scene, session: &Session<'_>, script: &str) -> u32 {
+    let _ = std::fs::remove_file(scene.workspace().join("go"));
+    let process = session.detach(&[], &format!("{WAITING} until [ -e go ]; do sleep 0.01; done; {script}"));
     session.assert_answers();
+    scene.write("ws/go", "");
     process
 }
 
@@ -86,8 +88,8 @@ fn a_shim_that_waits_can_not_be_looked_into_or_taken_over() {
                 format!("{probe} {attack} $shim {more} && echo \"escaped: {attack}\";")
             })
             .collect();
-        let script = format!("until shim=$(waiting) && [ -n \"$shim\" ]; do :; done; {attacks} echo tried");
-        let process = beside_a_waiting_shim(&session, &script);
+        let script = format!("shim=$(waiting); {attacks} echo tried");
+        let process = beside_a_waiting_shim(scene, &session, &script);
         session.call("wait", &[process.to_string()]).code(0);
         let outcome = session.call("logs", &[process.to_string()]);
         outcome.code(0).stdout_contains("tried");
@@ -103,11 +105,9 @@ fn every_signal_to_a_shim_that_waits_leaves_the_next_command_alone() {
     each(|scene| {
         let session = Session::create(scene, with_workspace(scene));
         for signal in (1..=31).chain([64]) {
-            let script = format!(
-                "until shim=$(waiting) && [ -n \"$shim\" ]; do :; done; kill -{signal} $shim; echo sent; sleep 1000; : {}",
-                mark(scene)
-            );
-            let process = beside_a_waiting_shim(&session, &script);
+            let script =
+                format!("shim=$(waiting); kill -{signal} $shim && echo sent; sleep 1000; : {}", mark(scene));
+            let process = beside_a_waiting_shim(scene, &session, &script);
             eventually("the signal is sent", || {
                 session.call("logs", &[process.to_string()]).output == "sent\n"
             });
