@@ -1,6 +1,6 @@
 //! Any bytes as a SKILL.md: strict, lenient, properties and prompt.
 //!
-//! `cargo +nightly fuzz run manifest -- -max_total_time=600 -timeout=5 -dict=fuzz/manifest.dict`
+//! How it is run, and what came of it, is in README.md.
 
 #![no_main]
 
