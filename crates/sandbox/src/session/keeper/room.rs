@@ -14,7 +14,8 @@ impl Keeper<'_> {
     /// There is no process left for the command: try again with a higher limit, now or when it is its turn. False: that
     /// would not help.
     pub(super) fn make_room(&mut self, id: u32) -> bool {
-        if self.plan.limits.cgroup.processes.is_none() || self.held.cgroup.is_none() {
+        let is_counted = self.plan.limits.cgroup.processes.is_some() && self.held.cgroup.is_some();
+        if !is_counted || !self.may_order_again(id) {
             return false;
         }
         match self.room_for {
@@ -24,9 +25,7 @@ impl Keeper<'_> {
                 room && self.send_order_to_new(id).is_ok()
             }
             // Others took it before they were stopped. Now they are: nobody takes it again.
-            Some(first) if first == id => {
-                self.may_order_again(id) && self.lift_limit() && self.send_order_to_new(id).is_ok()
-            }
+            Some(first) if first == id => self.lift_limit() && self.send_order_to_new(id).is_ok(),
             Some(_) => {
                 self.wait_for_room(id);
                 true

@@ -131,9 +131,10 @@ impl Keeper<'_> {
             && self.send_order_to_new(id).is_ok()
     }
 
+    /// Not what was killed meanwhile.
     pub(super) fn may_order_again(&mut self, id: u32) -> bool {
-        let process = self.processes.live_mut(id);
-        process.is_some_and(|process| process.is_running() && process.hired.attempts < ATTEMPTS)
+        let may = |Hired { attempts, doomed, .. }: &Hired| *attempts < ATTEMPTS && !doomed;
+        self.processes.live_mut(id).is_some_and(|process| process.is_running() && may(&process.hired))
     }
 
     /// It has no shim any more: what that says is not of this command.
