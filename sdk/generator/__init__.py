@@ -1,0 +1,1 @@
+"""Writes the generated half of both SDKs: see `sdk/generate`."""
