@@ -18,10 +18,21 @@ pub fn capped(ceiling: &Policy, request: Layer) -> Result<[Layer; 2], Vec<Loosen
     if found.is_empty() { Ok([lowered(ceiling, &request), request]) } else { Err(found) }
 }
 
+/// The same where a person allows a network beyond the ceiling, and nothing else: for any other clause what goes beyond it.
+pub fn capped_but_network(ceiling: &Policy, request: Layer) -> Result<[Layer; 2], Vec<Loosening>> {
+    match capped(ceiling, request.clone()) {
+        Err(found) if found.iter().all(|one| one.clause.starts_with("network.")) => {
+            Ok([lowered(ceiling, &request), request])
+        }
+        capped => capped,
+    }
+}
+
 /// What the request's profile has beyond the ceiling, taken back.
 fn lowered(ceiling: &Policy, request: &Layer) -> Layer {
     let base = profile(request.profile.unwrap_or(ceiling.profile));
     let mut layer = Layer { profile: Some(base.profile), ..Layer::default() };
+    layer.provider = (ceiling.provider != base.provider).then_some(ceiling.provider);
     let (most, had, to) = (&ceiling.filesystem, &base.filesystem, &mut layer.filesystem);
     to.host = (had.host > most.host).then_some(most.host);
     to.toolchains = (had.toolchains && !most.toolchains).then_some(false);

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::bound::{Bound, Cpus};
 use crate::model::{Clause, HostFiles, NetworkMode, ProfileName, SyscallProfile, Workspace};
 use crate::network::{AddressRange, HostName, HostRule, HttpRule, SecretRule};
+use crate::provider::ProviderName;
 use crate::units::{ByteSize, Span};
 
 /// A Ringfence policy as written in `ringfence.toml`, `config.toml` or a `--policy` file.
@@ -20,6 +21,9 @@ pub struct Layer {
     /// The named policy to start from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<ProfileName>,
+    /// What builds the sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<ProviderName>,
     /// Clauses to give up, by name. The receipt lists them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waive: Vec<Clause>,
@@ -65,6 +69,9 @@ pub struct FilesystemLayer {
     /// Protected names of the workspace to leave writable.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unprotect: Vec<String>,
+    /// More names of the workspace to protect, relative to it; one that ends in `/` is a directory.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub protect: Vec<String>,
 }
 
 /// What the sandbox may reach.

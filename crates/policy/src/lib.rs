@@ -3,10 +3,14 @@
 //! Invariant: pure. No I/O, no environment access, no clock: everything a decision needs is an argument, and the
 //! same arguments give the same policy. Interfaces read files and flags; `sandbox` carries the policy out.
 
+mod actions;
 mod bound;
 mod ceiling;
 mod clause;
+mod compat;
+mod credentials;
 mod environment;
+mod import;
 mod layer;
 mod loosen;
 mod merge;
@@ -17,6 +21,7 @@ mod origin;
 mod parse;
 mod profiles;
 mod protected;
+mod provider;
 mod reasons;
 mod schema;
 mod secrets;
@@ -26,9 +31,16 @@ mod units;
 mod validate;
 mod whole;
 
+pub use actions::{
+    ActionFacts, ActionKind, ActionRule, ActionRules, ActionsFile, Asker, Asks, Finding, Glob, Judgement,
+    Level, Reach, Ruling, Suspicion, Verdict, WordPattern, judge,
+};
 pub use bound::{Bound, Cpus};
-pub use ceiling::capped;
+pub use ceiling::{capped, capped_but_network};
 pub use clause::ClauseError;
+pub use compat::Compat;
+pub use credentials::{MASKED, is_secret_name, masked_text, masked_variable, masked_words, secret_values};
+pub use import::{Became, ImportError, ImportFrom, ImportPlaces, ImportRow, Imported, import};
 pub use layer::{
     EnvironmentLayer, FilesystemLayer, IdentityLayer, Layer, LimitsLayer, NetworkLayer, SyscallsLayer,
 };
@@ -46,8 +58,9 @@ pub use network::{
 pub use origin::{Origin, Origins};
 pub use profiles::{ProfileError, profile};
 pub use protected::{Protected, ProtectedKind, protected};
+pub use provider::{ProviderName, ProviderNameError};
 pub use reasons::{Blocked, Remedy, TomlRule, remedy, rule_layer};
-pub use schema::json_schema;
+pub use schema::{actions_schema, json_schema};
 pub use secrets::{Secret, secrets};
 pub use show::Row;
 pub use toolchains::{ToolchainDir, toolchains_for_path, usual_toolchains};

@@ -11,6 +11,7 @@ use crate::layer::{Layer, NetworkLayer};
 use crate::merge::{MergeError, merge_part};
 use crate::model::{Network, NetworkMode, Policy, ProfileName, Workspace};
 use crate::origin::Origin;
+use crate::provider::ProviderName;
 
 /// One clause that would give the sandbox more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -52,6 +53,11 @@ pub fn loosens(before: &Policy, layer: &Layer) -> Vec<Loosening> {
     let mut found = Found(Vec::new());
     if let Some(profile) = layer.profile.filter(|profile| *profile > before.profile) {
         found.change("profile", before.profile, profile);
+    }
+    let weaker =
+        |other: &ProviderName| *other != before.provider && other.strength() <= before.provider.strength();
+    if let Some(provider) = layer.provider.filter(weaker) {
+        found.change("provider", before.provider, provider);
     }
     for clause in layer.waive.iter().filter(|clause| !before.waived.contains(clause)) {
         found.add("waive", clause);

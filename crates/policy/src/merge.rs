@@ -66,6 +66,7 @@ fn apply(policy: &mut Policy, origins: &mut Origins, layer: &Layer) {
         }
     }
 
+    set(&mut policy.provider, layer.provider, "provider", origins);
     let (to, from) = (&mut policy.filesystem, &layer.filesystem);
     set(&mut to.host, from.host, "filesystem.host", origins);
     set(&mut to.toolchains, from.toolchains, "filesystem.toolchains", origins);
@@ -75,6 +76,7 @@ fn apply(policy: &mut Policy, origins: &mut Origins, layer: &Layer) {
     unite_paths(&mut to.hide, &from.hide, "filesystem.hide", origins);
     set(&mut to.tmp, from.tmp, "filesystem.tmp", origins);
     unite_set(&mut to.unprotect, &from.unprotect, "filesystem.unprotect", origins);
+    unite_set(&mut to.protect, &from.protect, "filesystem.protect", origins);
 
     let (to, from) = (&mut policy.network, &layer.network);
     apply_network(to, from, origins);

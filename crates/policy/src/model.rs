@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::network::{AddressRange, HostName, HostRule, HttpRule, SecretRule};
+use crate::provider::ProviderName;
 use crate::units::{ByteSize, Span};
 
 /// The named policies, from the tightest to the loosest.
@@ -28,6 +29,7 @@ pub enum ProfileName {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Policy {
     pub profile: ProfileName,
+    pub provider: ProviderName,
     pub filesystem: Filesystem,
     pub network: Network,
     pub limits: Limits,
@@ -57,6 +59,9 @@ pub struct Filesystem {
     pub tmp: ByteSize,
     /// Protected names of the workspace that the caller lifted.
     pub unprotect: BTreeSet<String>,
+    /// More names of the workspace that the caller protects.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub protect: BTreeSet<String>,
 }
 
 /// A path that is not UTF-8 is printed with replacement characters; without this it would fail a whole receipt.

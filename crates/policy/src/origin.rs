@@ -103,7 +103,7 @@ impl Origins {
             Clause::Environment => path.starts_with("environment."),
             Clause::Identity => path == "identity.user",
             Clause::Hostname => path == "identity.hostname",
-            Clause::FilesystemProtected => path == "filesystem.unprotect",
+            Clause::FilesystemProtected => matches!(path, "filesystem.unprotect" | "filesystem.protect"),
             _ => path == clause.as_str(),
         };
         let by_caller = |layer: usize| !matches!(self.layers[layer], Origin::Profile(_));

@@ -20,6 +20,7 @@ const KEYS: &[(&str, &[Key])] = &[
         "",
         &[
             ("profile", "\"restrictive\", \"moderate\" or \"permissive\""),
+            ("provider", "\"native\", \"bwrap\", \"oci\", \"gvisor\", \"docker\", \"microvm\" or \"auto\""),
             ("waive", "a list of clause names"),
         ],
     ),
@@ -34,6 +35,7 @@ const KEYS: &[(&str, &[Key])] = &[
             ("hide", "a list of paths"),
             ("tmp", "a size like \"512M\""),
             ("unprotect", "a list of protected names"),
+            ("protect", "a list of names in the workspace"),
         ],
     ),
     (

@@ -16,6 +16,7 @@ use crate::model::{
     SyscallProfile, Syscalls, Workspace,
 };
 use crate::nearest::nearest;
+use crate::provider::ProviderName;
 use crate::units::{ByteSize, Span, shown};
 
 /// Variables that every profile passes: how to find programs, and how to speak to this user's terminal.
@@ -125,6 +126,7 @@ pub fn profile(name: ProfileName) -> Policy {
 fn restrictive() -> Policy {
     Policy {
         profile: ProfileName::Restrictive,
+        provider: ProviderName::Native,
         filesystem: filesystem(HostFiles::System, false, Workspace::Private, ByteSize::mib(64)),
         network: network(NetworkMode::Off),
         limits: Limits {
@@ -153,6 +155,7 @@ fn restrictive() -> Policy {
 fn moderate() -> Policy {
     Policy {
         profile: ProfileName::Moderate,
+        provider: ProviderName::Native,
         filesystem: filesystem(HostFiles::System, true, Workspace::Current, ByteSize::gib(1)),
         network: network(NetworkMode::Off),
         limits: Limits {
@@ -179,6 +182,7 @@ fn moderate() -> Policy {
 fn permissive() -> Policy {
     Policy {
         profile: ProfileName::Permissive,
+        provider: ProviderName::Native,
         filesystem: filesystem(HostFiles::All, true, Workspace::Current, ByteSize::gib(4)),
         network: network(NetworkMode::Open),
         limits: Limits {
@@ -209,6 +213,7 @@ fn filesystem(host: HostFiles, toolchains: bool, workspace: Workspace, tmp: Byte
         hide: Vec::new(),
         tmp,
         unprotect: BTreeSet::new(),
+        protect: BTreeSet::new(),
     }
 }
 

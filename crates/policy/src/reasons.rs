@@ -11,6 +11,7 @@ use crate::bound::{Bound, Cpus};
 use crate::layer::Layer;
 use crate::model::Clause;
 use crate::network::{NetworkReason, network_layer, network_remedy};
+use crate::protected::protected;
 use crate::units::{ByteSize, Span, shown};
 
 /// What was blocked.
@@ -129,6 +130,16 @@ pub fn remedy(blocked: &Blocked) -> Remedy {
             );
             Remedy { sentence, ..base }
         }
+        Blocked::Protected { name } if !is_usual(name) => Remedy {
+            rule: Clause::FilesystemProtected.to_string(),
+            flag: None,
+            toml: None,
+            sentence: format!(
+                "`{}` in the workspace is protected by the policy, take it out of `protect` to let the command \
+                 change it",
+                shown(name)
+            ),
+        },
         Blocked::Protected { name } => Remedy {
             rule: Clause::FilesystemProtected.to_string(),
             flag: Some(format!("--unprotect {}", shell(name))),
@@ -144,6 +155,11 @@ pub fn remedy(blocked: &Blocked) -> Remedy {
     }
 }
 
+/// One of the names that are protected unless they are lifted, not one that a policy adds.
+fn is_usual(name: &str) -> bool {
+    protected().iter().any(|entry| entry.name == name)
+}
+
 /// The layer that would allow this, for a policy file; nothing where only removing a rule would.
 pub fn rule_layer(blocked: &Blocked) -> Option<Layer> {
     let mut layer = Layer::default();
@@ -152,6 +168,7 @@ pub fn rule_layer(blocked: &Blocked) -> Option<Layer> {
         Blocked::FileRead { path } | Blocked::Secret { path, .. } => layer.filesystem.read.push(path.clone()),
         Blocked::FileWrite { path } => layer.filesystem.write.push(path.clone()),
         Blocked::FileHidden { .. } | Blocked::HostSocket { .. } => return None,
+        Blocked::Protected { name } if !is_usual(name) => return None,
         Blocked::Protected { name } => layer.filesystem.unprotect.push(name.clone()),
         Blocked::Network { host, port, reason, .. } => return network_layer(host, *port, reason),
         Blocked::Limit { clause, value } => {

@@ -4,12 +4,22 @@
 
 use serde_json::Value;
 
+use crate::actions::ActionsFile;
 use crate::layer::Layer;
 
 /// The JSON Schema that a policy file (as JSON, or TOML taken as JSON) must meet.
 pub fn json_schema() -> Value {
     let mut schema = schemars::schema_for!(Layer);
     schema.insert("title".to_owned(), "Ringfence policy".into());
+    let mut value = schema.to_value();
+    without_null(&mut value);
+    value
+}
+
+/// The same for the `[actions]` of a server's configuration; its committed copy is `docs/actions.schema.json`.
+pub fn actions_schema() -> Value {
+    let mut schema = schemars::schema_for!(ActionsFile);
+    schema.insert("title".to_owned(), "Ringfence actions".into());
     let mut value = schema.to_value();
     without_null(&mut value);
     value
@@ -45,5 +55,6 @@ mod tests {
     #[test]
     fn nothing_may_be_null() {
         assert!(!super::json_schema().to_string().contains("\"null\""));
+        assert!(!super::actions_schema().to_string().contains("\"null\""));
     }
 }

@@ -27,6 +27,7 @@ impl Merged {
         let policy = &self.policy;
         let mut rows = Rows { merged: self, rows: Vec::with_capacity(64) };
         rows.one("profile", policy.profile);
+        rows.one("provider", policy.provider);
         rows.list("waive", policy.waived.iter());
 
         let fs = &policy.filesystem;
@@ -38,6 +39,7 @@ impl Merged {
         rows.list("filesystem.hide", fs.hide.iter().map(|path| path.display()));
         rows.one("filesystem.tmp", fs.tmp);
         rows.list("filesystem.unprotect", fs.unprotect.iter());
+        rows.list("filesystem.protect", fs.protect.iter());
 
         rows.one("network.mode", policy.network.mode);
         rows.list("network.allow", policy.network.allow.iter());

@@ -91,7 +91,7 @@ impl Layer {
                 return Err(LayerError::value("filesystem.unprotect", problem));
             }
         }
-        Ok(())
+        fs.protect.iter().try_for_each(|name| workspace_name(name))
     }
 
     fn validate_network(&self) -> Result<(), LayerError> {
@@ -173,6 +173,17 @@ fn path(key: &str, path: &Path) -> Result<(), LayerError> {
             shown(&path.to_string_lossy())
         );
         return Err(LayerError::value(key, problem));
+    }
+    Ok(())
+}
+
+/// Plain parts only: what leads elsewhere would be protected there, or not at all.
+fn workspace_name(name: &str) -> Result<(), LayerError> {
+    let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
+    let trimmed = name.strip_suffix('/').unwrap_or(name);
+    if trimmed.len() > 1024 || !trimmed.split('/').all(plain) {
+        let problem = format!("`{}` is not a name in the workspace, write it like `docs/api`", shown(name));
+        return Err(LayerError::value("filesystem.protect", problem));
     }
     Ok(())
 }

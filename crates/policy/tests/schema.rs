@@ -3,16 +3,25 @@
 use std::path::Path;
 
 #[test]
-fn the_committed_schema_is_current() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/policy.schema.json");
-    let made = serde_json::to_string_pretty(&ringfence_policy::json_schema()).unwrap() + "\n";
+fn the_committed_schemas_are_current() {
+    for (name, schema) in [
+        ("policy.schema.json", ringfence_policy::json_schema()),
+        ("actions.schema.json", ringfence_policy::actions_schema()),
+    ] {
+        is_current(name, &schema);
+    }
+}
+
+fn is_current(name: &str, schema: &serde_json::Value) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+    let made = serde_json::to_string_pretty(schema).unwrap() + "\n";
     if std::env::var_os("UPDATE_SCHEMA").is_some_and(|value| value == "1") {
         std::fs::write(&path, &made).unwrap();
     }
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         committed == made,
-        "docs/policy.schema.json is out of date, run `UPDATE_SCHEMA=1 cargo test -p ringfence-policy --test schema`"
+        "docs/{name} is out of date, run `UPDATE_SCHEMA=1 cargo test -p ringfence-policy --test schema`"
     );
 }
 

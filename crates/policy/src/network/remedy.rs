@@ -202,7 +202,7 @@ fn advice(host: &str, port: Option<u16>, reason: &NetworkReason) -> Option<&'sta
         NetworkReason::Certificate { .. } => {
             "if the server is the right one, put its authority where SSL_CERT_FILE names it"
         }
-        NetworkReason::EgressGone => "start the command again",
+        NetworkReason::EgressGone => "start the command again, or make the session again",
         NetworkReason::BadName { .. } => return None,
     })
 }

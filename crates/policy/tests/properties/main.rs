@@ -1,6 +1,7 @@
 //! What holds for every layer: reading never panics, writing loses nothing, and a layer without loosenings gives
 //! nothing more. The oracle for "gives nothing more" is written here, apart from `loosens`.
 
+mod actions;
 mod network;
 
 use std::collections::BTreeMap;
@@ -11,8 +12,8 @@ use proptest::option::of;
 use proptest::prelude::*;
 use ringfence_policy::{
     Bound, ByteSize, Clause, Cpus, EnvironmentLayer, FilesystemLayer, HostFiles, IdentityLayer, Layer,
-    LimitsLayer, Merged, Origin, Policy, ProfileName, Span, SyscallProfile, SyscallsLayer, Workspace,
-    loosens, merge, profile, project_loosens, protected,
+    LimitsLayer, Merged, Origin, Policy, ProfileName, ProviderName, Span, SyscallProfile, SyscallsLayer,
+    Workspace, loosens, merge, profile, project_loosens, protected,
 };
 
 use crate::network::{network, reaches_no_more};
@@ -52,16 +53,10 @@ fn filesystem() -> impl Strategy<Value = FilesystemLayer> {
         paths(),
         of(size()),
         vec(pick(&names), 0..2),
+        vec(pick(&["docs".to_owned(), "a/b/".to_owned()]), 0..2),
     )
-        .prop_map(|(host, toolchains, workspace, read, write, hide, tmp, unprotect)| FilesystemLayer {
-            host,
-            toolchains,
-            workspace,
-            read,
-            write,
-            hide,
-            tmp,
-            unprotect,
+        .prop_map(|(host, toolchains, workspace, read, write, hide, tmp, unprotect, protect)| {
+            FilesystemLayer { host, toolchains, workspace, read, write, hide, tmp, unprotect, protect }
         })
 }
 
@@ -107,7 +102,7 @@ fn layer() -> impl Strategy<Value = Layer> {
     let waivable: Vec<Clause> = Clause::ALL.into_iter().filter(|c| c.waivable()).collect();
     let calls = || vec(pick(&["ptrace", "socket", "bpf"]).prop_map(str::to_owned), 0..2);
     (
-        of(pick(&ProfileName::ALL)),
+        (of(pick(&ProfileName::ALL)), of(pick(&ProviderName::ALL))),
         vec(pick(&waivable), 0..2),
         filesystem(),
         network(),
@@ -118,9 +113,21 @@ fn layer() -> impl Strategy<Value = Layer> {
         (of("[a-z_][a-z0-9_-]{0,8}"), of("[a-z0-9-]{1,8}"))
             .prop_map(|(user, hostname)| IdentityLayer { user, hostname }),
     )
-        .prop_map(|(profile, waive, filesystem, network, limits, syscalls, environment, identity)| {
-            Layer { profile, waive, filesystem, network, limits, syscalls, environment, identity }
-        })
+        .prop_map(
+            |((profile, provider), waive, filesystem, network, limits, syscalls, environment, identity)| {
+                Layer {
+                    profile,
+                    provider,
+                    waive,
+                    filesystem,
+                    network,
+                    limits,
+                    syscalls,
+                    environment,
+                    identity,
+                }
+            },
+        )
 }
 
 /// A few random keys of a layer: most whole layers loosen something, and a property needs cases on both sides.
