@@ -19,6 +19,6 @@ pub use files::{
     FileStat, Links, MESSAGE_BYTES, Parents, Reach, Timestamp, serve_files,
 };
 pub use program::{Program, ToShim};
-pub use serve::{OomScore, serve};
+pub use serve::{OomScore, await_command, serve};
 pub use session::{SessionGuard, serve_session};
 pub use wire::{ExecStage, FromGuard, News, ToGuard};

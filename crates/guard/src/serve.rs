@@ -5,12 +5,13 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use ringfence_linux::{
-    Exited, MAX_FDS, SignalFd, SocketShape, exit_now, kill_all, kill_group, make_socket, reap, recv_with_fds,
-    send_with_fds,
+    Exited, MAX_FDS, SignalFd, SocketShape, exit_now, kill_all, kill_group, make_socket, own_usage, reap,
+    recv_with_fds, send_with_fds,
 };
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::command::Command;
+use crate::shim::ordered;
 use crate::wire::{FromGuard, ToGuard};
 
 /// `SIGCHLD` is the only signal guard takes; one forged by a command makes it look for children once more.
@@ -45,11 +46,33 @@ impl OomScore {
 /// `private` are places of limited size, each with the bit that reports it full.
 pub fn serve(control: BorrowedFd<'_>, command: Command, score: &OomScore, private: &[(&str, u8)]) -> ! {
     let end = match run(control, command, score) {
-        Ok(how) => FromGuard::Exited { how, full: full_places(private) },
+        Ok(how) => {
+            let (cpu, memory) = own_usage().unwrap_or_default();
+            FromGuard::Exited { how, full: full_places(private), cpu, memory }
+        }
         Err(message) => message,
     };
     let _ = send_with_fds(control, &end.encode(), &[]);
+    wait_to_be_ended(control)
+}
+
+/// The owner has been told, and ends this namespace. To end it here would take this processor from the owner, which could be
+/// writing its report by then.
+fn wait_to_be_ended(control: BorrowedFd<'_>) -> ! {
+    while recv_with_fds(control).is_ok_and(|message| !message.bytes.is_empty()) {}
     exit_now(0)
+}
+
+/// Wait for the one command of a sandbox that was made ahead of it. Ends where the owner goes first.
+pub fn await_command(control: BorrowedFd<'_>) -> Result<Command, FromGuard> {
+    let order = recv_with_fds(control).map_err(failed("hear the order"))?;
+    if order.bytes.is_empty() {
+        exit_now(1);
+    }
+    match ordered(order, None) {
+        Ok((command, _)) => Ok(command),
+        Err((stage, errno)) => Err(FromGuard::NotStarted { stage, errno }),
+    }
 }
 
 pub(crate) fn failed(step: &str) -> impl FnOnce(std::io::Error) -> FromGuard {

@@ -11,7 +11,9 @@ use std::path::Path;
 use ringfence_linux::{
     Message, adopt_orphans, exit_now, has_children, open_pty, recv_with_fds, send_with_fds, wait_for_any,
 };
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
 use rustix::termios::Winsize;
 
 use crate::command::{Command, Stdio};
@@ -44,6 +46,7 @@ impl Shim<'_> {
     pub(crate) fn live(self) -> ! {
         let ready = adopt_orphans().map_err(at(ExecStage::Stdio));
         loop {
+            self.wait_for_order();
             let order = recv_with_fds(self.channel.as_fd()).unwrap_or_default();
             if order.bytes.is_empty() {
                 exit_now(0);
@@ -53,6 +56,13 @@ impl Shim<'_> {
                 Err((stage, errno)) => self.tell(News::NotStarted { stage, errno }, &[]),
             }
         }
+    }
+
+    /// A signal that came before the order kills here, while the order is unread and can be given to another; in `recv` the
+    /// order would be taken first.
+    fn wait_for_order(&self) {
+        let mut polled = [PollFd::from_borrowed_fd(self.channel.as_fd(), PollFlags::IN)];
+        while poll(&mut polled, None) == Err(Errno::INTR) {}
     }
 
     /// Tell of a command that runs, and stay until nothing of it is left.
@@ -79,7 +89,14 @@ impl Shim<'_> {
 }
 
 fn start(order: Message, processes: Option<u64>) -> Result<(i32, Option<OwnedFd>), Failed> {
-    let unknown = || (ExecStage::Program, rustix::io::Errno::INVAL.raw_os_error());
+    let (command, master) = ordered(order, processes)?;
+    let started = command.start().map_err(at(ExecStage::Program))?;
+    started.map(|pid| (pid, master))
+}
+
+/// What an order says to start, and the far end of its terminal if it has one.
+pub(crate) fn ordered(order: Message, processes: Option<u64>) -> Result<(Command, Option<OwnedFd>), Failed> {
+    let unknown = || (ExecStage::Program, Errno::INVAL.raw_os_error());
     let mut fds = order.fds.into_iter();
     let program = match ToShim::decode(&order.bytes).ok_or_else(unknown)? {
         ToShim::Program(program) => program,
@@ -95,9 +112,7 @@ fn start(order: Message, processes: Option<u64>) -> Result<(i32, Option<OwnedFd>
         }
         None => (Stdio::Files(three(fds).map_err(at(ExecStage::Stdio))?), None),
     };
-    let command = Command { argv, environment, path, directory, stdio, processes };
-    let started = command.start().map_err(at(ExecStage::Program))?;
-    started.map(|pid| (pid, master))
+    Ok((Command { argv, environment, path, directory, stdio, processes }, master))
 }
 
 fn read_program(file: Option<OwnedFd>) -> io::Result<Vec<u8>> {

@@ -58,12 +58,15 @@ pub enum FromGuard {
     Sockets,
     /// The walls are up; with the seccomp listener and, if asked for, the terminal's master end.
     Ready,
+    /// Made ahead, as far as can be; the order is waited for.
+    Waiting,
     /// A step of the set-up failed.
     Failed { step: String, subject: String, errno: i32 },
     /// The command could not be started.
     NotStarted { stage: ExecStage, errno: i32 },
-    /// The command ended; the private places that had no space left then, as the bits that the owner gave them.
-    Exited { how: Exited, full: u8 },
+    /// The command ended; the private places that had no space left then, as the bits that the owner gave them; CPU time in
+    /// microseconds and largest resident size of it, of guard, and of what guard has reaped.
+    Exited { how: Exited, full: u8, cpu: u64, memory: u64 },
     /// The command of a shim, or why it did not start.
     InSession { id: u32, news: News },
     /// The sockets that were asked for under this number; none if they could not be made.
@@ -223,6 +226,7 @@ impl FromGuard {
             Self::Network => vec![b'w'],
             Self::Sockets => vec![b's'],
             Self::Ready => vec![b'r'],
+            Self::Waiting => vec![b'a'],
             Self::Failed { step, subject, errno } => {
                 let mut bytes = tagged(b'f', *errno);
                 // A datagram has a size; a path that long is cut, not lost.
@@ -236,9 +240,11 @@ impl FromGuard {
                 bytes.push(*stage as u8);
                 bytes
             }
-            Self::Exited { how, full } => {
+            Self::Exited { how, full, cpu, memory } => {
                 let mut bytes = encode_exited(*how);
                 bytes.push(*full);
+                bytes.extend(cpu.to_le_bytes());
+                bytes.extend(memory.to_le_bytes());
                 bytes
             }
             Self::InSession { id, news } => {
@@ -262,6 +268,7 @@ impl FromGuard {
             b'w' => Self::Network,
             b's' => Self::Sockets,
             b'r' => Self::Ready,
+            b'a' => Self::Waiting,
             b'f' => {
                 let errno = number(rest)?;
                 let text = String::from_utf8_lossy(&rest[4..]).into_owned();
@@ -269,7 +276,12 @@ impl FromGuard {
                 Self::Failed { step: step.into(), subject: subject.into(), errno }
             }
             b'n' => Self::NotStarted { stage: stage_of(*rest.get(4)?), errno: number(rest)? },
-            b'e' | b'k' => Self::Exited { how: decode_exited(bytes)?, full: *rest.get(4)? },
+            b'e' | b'k' => Self::Exited {
+                how: decode_exited(bytes)?,
+                full: *rest.get(4)?,
+                cpu: long(rest.get(5..)?)?,
+                memory: long(rest.get(13..)?)?,
+            },
             b'i' => Self::InSession { id: number(rest)? as u32, news: News::decode(rest.get(4..)?)? },
             b'p' => Self::Plug { id: number(rest)? as u32 },
             b'd' => Self::Space {
@@ -306,11 +318,12 @@ mod tests {
             FromGuard::Network,
             FromGuard::Sockets,
             FromGuard::Ready,
+            FromGuard::Waiting,
             FromGuard::Failed { step: "mount".into(), subject: "/a\nb".into(), errno: 13 },
             FromGuard::NotStarted { stage: ExecStage::Program, errno: 2 },
             FromGuard::NotStarted { stage: ExecStage::Directory, errno: 13 },
-            FromGuard::Exited { how: Exited::Code(3), full: 0 },
-            FromGuard::Exited { how: Exited::Signal(9), full: 2 },
+            FromGuard::Exited { how: Exited::Code(3), full: 0, cpu: 0, memory: u64::MAX },
+            FromGuard::Exited { how: Exited::Signal(9), full: 2, cpu: 1 << 40, memory: 7 },
             FromGuard::InSession { id: 1, news: News::Started { pid: 44, shim: 43 } },
             FromGuard::InSession { id: 2, news: News::NotStarted { stage: ExecStage::Program, errno: 2 } },
             FromGuard::InSession {

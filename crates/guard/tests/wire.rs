@@ -76,7 +76,8 @@ fn message() -> impl Strategy<Value = FromGuard> {
             errno
         }),
         (stage(), any::<i32>()).prop_map(|(stage, errno)| FromGuard::NotStarted { stage, errno }),
-        (exited(), any::<u8>()).prop_map(|(how, full)| FromGuard::Exited { how, full }),
+        (exited(), any::<u8>(), any::<u64>(), any::<u64>())
+            .prop_map(|(how, full, cpu, memory)| FromGuard::Exited { how, full, cpu, memory }),
         (any::<u32>(), news()).prop_map(|(id, news)| FromGuard::InSession { id, news }),
         any::<u32>().prop_map(|id| FromGuard::Plug { id }),
         (any::<u32>(), any::<u64>(), any::<u64>()).prop_map(|(id, used, all)| FromGuard::Space {

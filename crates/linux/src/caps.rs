@@ -30,8 +30,18 @@ pub fn drop_all_capabilities() -> io::Result<()> {
             | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE
             | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE_LOCKED,
     )?;
-    let none = CapabilitySet::empty();
-    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    empty_sets()?;
     set_no_new_privs(true)?;
     Ok(())
+}
+
+/// Give up the capabilities that this process has, which needs none; it may have them again in a user namespace of its own.
+pub fn give_up_capabilities() -> io::Result<()> {
+    clear_ambient_capability_set()?;
+    empty_sets()
+}
+
+fn empty_sets() -> io::Result<()> {
+    let none = CapabilitySet::empty();
+    Ok(set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?)
 }

@@ -1,7 +1,7 @@
 //! Descriptors that a command gets, and those that it must not get.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom, fcntl_getfl, fstat, open, seek};
 
@@ -78,6 +78,18 @@ pub fn move_fd(from: BorrowedFd<'_>, to: RawFd) -> io::Result<()> {
         unsafe { libc::dup2(from.as_raw_fd(), to) }
     };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Take a descriptor that this program was started with, by its number. Once only for each: it is the caller's from then on.
+pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: F_GETFD takes no argument.
+    if number <= 2 || unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: it is open, and nothing in this program has made or closed it: it comes from whoever started the program.
+    let fd = unsafe { OwnedFd::from_raw_fd(number) };
+    rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC)?;
+    Ok(fd)
 }
 
 /// Close every descriptor above 2 but `keep`, whoever made it. Only for a process that uses no others any more.

@@ -179,3 +179,10 @@ pub fn clone_tree_of(found: BorrowedFd<'_>) -> io::Result<OwnedFd> {
         | OpenTreeFlags::AT_EMPTY_PATH;
     Ok(open_tree(found, "", flags)?)
 }
+
+/// The same without what is mounted below it.
+pub fn clone_mount_of(found: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+    Ok(open_tree(found, "", flags)?)
+}

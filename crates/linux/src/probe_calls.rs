@@ -416,3 +416,10 @@ fn own(fd: i64) -> OwnedFd {
 fn check(answer: i64) -> io::Result<i64> {
     if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }
+
+/// Have a command killed when the *thread* that starts it ends: a test that is killed leaves nothing running.
+pub fn die_with_starter(command: &mut std::process::Command) {
+    use std::os::unix::process::CommandExt;
+    // SAFETY: between fork and exec it makes one call that takes a number, and allocates nothing.
+    unsafe { command.pre_exec(crate::set_die_with_parent) };
+}

@@ -83,6 +83,16 @@ pub fn scrub_environment() {
     }
 }
 
+/// Replace every variable of this process, which has one thread, by these.
+pub fn replace_environment(variables: &[(OsString, OsString)]) {
+    let had = environment_names();
+    // SAFETY: no other thread reads the environment meanwhile, since there is none.
+    unsafe {
+        had.iter().for_each(|name| std::env::remove_var(name));
+        variables.iter().for_each(|(name, value)| std::env::set_var(name, value));
+    }
+}
+
 /// The names of this process's variables. Their values are not copied: they may be secrets, and freed memory keeps them.
 pub fn environment_names() -> Vec<OsString> {
     unsafe extern "C" {
@@ -118,6 +128,20 @@ pub fn start_time(pid: u32) -> Option<u64> {
     // Field 22 of its stat, counted after the name, which is in brackets and may hold anything.
     let stat = read_kernel_file(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()
+}
+
+/// Whether the process that began then is there and has not ended: one that nobody has waited for yet has.
+pub(crate) fn is_living(pid: u32, started: u64) -> bool {
+    let Ok(stat) = read_kernel_file(format!("/proc/{pid}/stat")) else { return false };
+    let Some((_, fields)) = stat.rsplit_once(") ") else { return false };
+    let mut fields = fields.split(' ');
+    let ended = matches!(fields.next(), Some("Z" | "X"));
+    !ended && fields.nth(18).and_then(|field| field.parse().ok()) == Some(started)
+}
+
+/// Which pid namespace this process is in; 0 where /proc does not say.
+pub(crate) fn pid_namespace() -> u64 {
+    rustix::fs::stat("/proc/self/ns/pid").map_or(0, |facts| facts.st_ino)
 }
 
 /// How a process ended.
@@ -237,6 +261,21 @@ pub fn wait_for(pid: i32) -> io::Result<Option<(Exited, u64, u64)>> {
     Ok(wait4(pid, 0)?.map(|(_, exited, usage)| {
         (exited, micros(usage.ru_utime) + micros(usage.ru_stime), usage.ru_maxrss as u64 * 1024)
     }))
+}
+
+/// The same of this process while it lives.
+pub fn own_usage() -> io::Result<(u64, u64)> {
+    let usage = |who: libc::c_int| -> io::Result<libc::rusage> {
+        // SAFETY: an all-zero rusage is a valid value of that plain struct.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: `usage` is live and may be written.
+        check(unsafe { libc::getrusage(who, &raw mut usage) })?;
+        Ok(usage)
+    };
+    let both = [usage(libc::RUSAGE_SELF)?, usage(libc::RUSAGE_CHILDREN)?];
+    let cpu = both.iter().map(|usage| micros(usage.ru_utime) + micros(usage.ru_stime)).sum();
+    let memory = both.iter().map(|usage| usage.ru_maxrss as u64 * 1024).max();
+    Ok((cpu, memory.unwrap_or(0)))
 }
 
 fn kill(target: i32, signal: i32) -> io::Result<()> {

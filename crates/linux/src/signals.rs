@@ -24,6 +24,32 @@ fn change_mask(how: i32, set: &libc::sigset_t) -> io::Result<()> {
     }
 }
 
+/// Give every signal its default action, but leave a broken pipe ignored: also those of the C library, which its own
+/// `sigaction` refuses. A process with one thread that makes no more of them.
+pub fn reset_signal_actions() -> io::Result<()> {
+    const SIGNALS: i32 = 64;
+    const SET_BYTES: usize = 8;
+    // As the kernel has it: handler, flags, restorer and mask. All zero is the default action.
+    let default = [0_u64; 4];
+    let fixed = [libc::SIGKILL, libc::SIGSTOP, libc::SIGPIPE];
+    for signal in (1..=SIGNALS).filter(|signal| !fixed.contains(signal)) {
+        // SAFETY: the kernel reads a struct that is no larger than `default`, and writes nothing.
+        let done = unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                default.as_ptr(),
+                std::ptr::null_mut::<libc::c_void>(),
+                SET_BYTES,
+            )
+        };
+        if done != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
 /// Block `signals` in this (single) thread.
 fn block_signals(signals: &[i32]) -> io::Result<()> {
     change_mask(libc::SIG_BLOCK, &set_of(signals))

@@ -26,15 +26,20 @@ pub fn control_pair() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 pub fn send_with_fds(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+    send_some_with_fds(socket, bytes, fds).map(|_| ())
+}
+
+/// The same over a stream, which may take less than all of `bytes`: how many it took. The descriptors go with the first.
+pub fn send_some_with_fds(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !fds.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(fds)) {
         return Err(io::Error::from_raw_os_error(libc::E2BIG));
     }
-    rustix::io::retry_on_intr(|| {
+    let sent = rustix::io::retry_on_intr(|| {
         sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL)
     })?;
-    Ok(())
+    Ok(sent)
 }
 
 /// What one receive put into a caller's buffer.
@@ -76,6 +81,31 @@ pub fn recv_into(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Receiv
     }
     let cut = received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
     Ok(Received { length: received.bytes, fds, cut })
+}
+
+/// Wait for one message of at most `room` bytes, and learn which process sent it, as its number is here. The kernel says so, not
+/// the sender. `None`: the channel has ended. [`tell_senders`] comes first.
+pub fn recv_from_process(socket: BorrowedFd<'_>, room: usize) -> io::Result<Option<(Vec<u8>, i32)>> {
+    let mut bytes = vec![0; room];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let received = rustix::io::retry_on_intr(|| {
+        recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)
+    })?;
+    if received.bytes == 0 {
+        return Ok(None);
+    }
+    let pid = ancillary.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmCredentials(sender) => Some(sender.pid.as_raw_pid()),
+        _ => None,
+    });
+    bytes.truncate(received.bytes);
+    Ok(Some((bytes, pid.ok_or(io::ErrorKind::InvalidData)?)))
+}
+
+/// Have the kernel say who sends, or not any more.
+pub fn tell_senders(socket: BorrowedFd<'_>, tell: bool) -> io::Result<()> {
+    Ok(rustix::net::sockopt::set_socket_passcred(socket, tell)?)
 }
 
 /// Has the other end been closed?

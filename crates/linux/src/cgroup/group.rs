@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use super::find::{Controller, Hierarchy};
-use crate::process::{read_kernel_file, start_time};
+use crate::process::{pid_namespace, read_kernel_file, start_time};
 
 pub(super) const PREFIX: &str = "ringfence-";
 const CPU_PERIOD_MICROS: u64 = 100_000;
@@ -199,16 +199,6 @@ impl Cgroup {
         if self.v2 { "memory.events" } else { "memory.oom_control" }
     }
 
-    /// How many processes the kernel killed for want of memory.
-    pub fn oom_kills(&self) -> u64 {
-        self.counts().oom_kills()
-    }
-
-    /// How often a fork was refused.
-    pub fn refused_forks(&self) -> u64 {
-        self.counts().refused_forks()
-    }
-
     /// How many processes there are.
     pub fn processes(&self) -> Option<u64> {
         self.read(Controller::Pids, "pids.current")?.trim().parse().ok()
@@ -258,12 +248,13 @@ impl Drop for Cgroup {
     }
 }
 
-/// Carries the owner's pid and start time, and a number that differs between two groups of one owner.
+/// Carries the owner's pid and start time, a number that differs between two groups of one owner, and the pid namespace in
+/// which that pid is the owner's.
 fn own_name() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let pid = std::process::id();
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!("{PREFIX}{pid}-{}-{number}", start_time(pid).unwrap_or(0))
+    format!("{PREFIX}{pid}-{}-{number}-{}", start_time(pid).unwrap_or(0), pid_namespace())
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ fn v2_limits_are_written_in_the_kernels_units() {
     assert!(group.v1_entrances().unwrap().is_empty());
     fs::write(path.join("memory.events"), "low 0\noom 3\noom_kill 2\n").unwrap();
     fs::write(path.join("pids.events"), "max 7\n").unwrap();
-    assert_eq!((group.oom_kills(), group.refused_forks()), (2, 7));
+    assert_eq!((group.counts().oom_kills(), group.counts().refused_forks()), (2, 7));
     std::mem::forget(group);
     fs::remove_dir_all(base).unwrap();
 }

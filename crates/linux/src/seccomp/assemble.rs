@@ -19,6 +19,11 @@ impl Program {
     pub fn instructions(&self) -> &[Insn] {
         &self.0
     }
+
+    /// From the instructions of another one, as they came from a process that compiled it.
+    pub fn from_instructions(instructions: Vec<Insn>) -> Self {
+        Self(instructions)
+    }
 }
 
 pub(super) const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS

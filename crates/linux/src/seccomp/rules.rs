@@ -7,7 +7,7 @@ use super::args;
 use super::table::{Arch, ArgRule, Entry, Verdict, X32_BIT, X32_FIRST, entry_of};
 
 /// Changes to the table's verdicts. `deny` wins over `allow`; an allowed name loses its argument rule too.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     pub allow: BTreeSet<String>,
     pub deny: BTreeSet<String>,
