@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use ringfence_policy::Clause;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
 use crate::plan::{Access, Mount};
@@ -51,7 +52,7 @@ impl Attachment {
 }
 
 /// What tells a file from another that takes its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileId {
     pub device: u64,
     pub inode: u64,
@@ -91,8 +92,10 @@ pub struct Attached {
     pub path: Vec<PathBuf>,
     /// Set unless the policy sets them.
     pub variables: Vec<(String, String)>,
-    /// For what is attached to be written.
+    /// For what is attached to be written, and what is `bounded`, together.
     pub bound: Option<WriteBound>,
+    /// Directories of the host that the command may fill by other ways: its user's workspaces.
+    pub bounded: Vec<PathBuf>,
 }
 
 pub(crate) fn plan_attachments(host: &Host, attached: &Attached) -> Result<Vec<Mount>, Refusal> {

@@ -35,13 +35,16 @@ pub use files::{
     SessionTree, Watch,
 };
 pub use host::{GitUser, Host, HostPath, OuterIds, RootEntry, WorkspaceDir};
-pub use launcher::{Job, Launcher};
+pub use launcher::{Job, Launcher, own_stdio, receive_order, send_order, share_stdio};
 pub use layers::{LayersDir, WorkspaceLayers};
 pub use network::{NetworkFacts, PlannedEgress};
-pub use network_record::{ConnectionRecord, NetworkRecord};
+pub use network_record::{ConnectionRecord, HostTraffic, NetworkRecord};
 pub use outcome::{Captured, End, Outcome, Usage};
 pub use plan::{Access, Ids, MappedIds, Mount, Plan, PlannedLimits, PlannedWorkspace, WORKSPACE, plan};
-pub use providers::{Native, Provider};
+pub use providers::{
+    Ahead, Bwrap, GUARD_INSIDE, Native, Presence, Provider, ProviderRow, Ready, Remains, create, plan_for,
+    provider_rows, serve_inside,
+};
 pub use receipt::{Receipt, ReceiptLine, Status};
 pub use refusal::Refusal;
 pub use request::{Request, Stream};
@@ -49,11 +52,11 @@ pub use ringfence_guard::{
     Durability, ExecStage, Existing, FileChange, FileEntry, FileEvent, FileKind, FileStat, Links, Parents,
     Reach, Timestamp,
 };
-pub use ringfence_linux::{Exited, unshare_mounts as own_mounts};
+pub use ringfence_linux::{Exited, SignalFd, replace_environment, unshare_mounts as own_mounts};
 pub use session::{
-    Asked, AsyncProcess, Attending, Claim, EndReason, Exec, ExecStdio, Exposed, Held, LOG_BYTES, LogReader,
-    LogStream, Place, Process, ProcessEnd, ProcessInfo, ProcessResult, Sandbox, SessionEnd, SessionError,
-    SessionFacts, SessionSpec, SessionStats, SessionStatus, Stage, Text, WorkspaceKind, attend, forward,
-    into_background, places,
+    Asked, AsyncProcess, Attending, Claim, EndReason, Exec, ExecStdio, Exposed, HOME_ROOT, Held, LOG_BYTES,
+    LogReader, LogStream, OverTimeError, Pillars, Place, Process, ProcessEnd, ProcessId, ProcessInfo,
+    ProcessResult, Sandbox, SessionEnd, SessionError, SessionFacts, SessionSpec, SessionStats, SessionStatus,
+    SessionTrees, Stage, Text, WORKSPACE_ROOT, WorkspaceKind, attend, forward, into_background, places,
 };
-pub use write_bound::{BeyondBound, WriteBound};
+pub use write_bound::{BEYOND_QUOTA, BeyondBound, Holes, WriteBound};

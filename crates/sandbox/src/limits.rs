@@ -73,7 +73,14 @@ pub(crate) fn plan_limits(
                         .into(),
             });
         }
-        receipt.enforced(Clause::LimitDisk, disk.to_string(), "size of the private tmpfs layer");
+        let mechanism = match request.attached.bound {
+            Some(bound) if !request.attached.bounded.is_empty() => format!(
+                "size of the private tmpfs layer; workspaces: counted while commands run, which end beyond {} MiB",
+                bound.bytes >> 20
+            ),
+            _ => "size of the private tmpfs layer".to_owned(),
+        };
+        receipt.enforced(Clause::LimitDisk, disk.to_string(), mechanism);
     }
     if let Some(open_files) = limits.open_files {
         if u64::from(open_files) > host.open_files_hard && asked(Clause::LimitOpenFiles) {

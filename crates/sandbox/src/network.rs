@@ -140,7 +140,7 @@ fn setup(request: &Request, host: &Host, network: &Network) -> Setup {
             OuterIds::Unused(id) => Some(id + EGRESS_IDS),
             OuterIds::Own => None,
         },
-        secret_store: request.state.join("secrets"),
+        secret_store: request.secrets.clone(),
     }
 }
 

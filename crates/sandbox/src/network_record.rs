@@ -1,5 +1,6 @@
 //! What a sandbox did on the network: each connection's figures added up, and what was tried in vain.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use ringfence_egress::Via;
@@ -27,4 +28,64 @@ pub struct ConnectionRecord {
     pub sent: u64,
     pub received: u64,
     pub errors: u64,
+}
+
+/// All that went to one host and came from it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostTraffic {
+    pub host: String,
+    pub connections: u64,
+    pub sent: u64,
+    pub received: u64,
+    pub errors: u64,
+}
+
+/// So many hosts are told apart where hosts are added up.
+const MOST_HOSTS: usize = 1_000;
+
+impl NetworkRecord {
+    /// Added up for each host. A hostile command makes up any number of names: those beyond the first are one, `other`.
+    pub fn by_host(&self) -> Vec<HostTraffic> {
+        let mut hosts: BTreeMap<&str, HostTraffic> = BTreeMap::new();
+        for connection in &self.connections {
+            let is_known = hosts.contains_key(&*connection.host);
+            let host = if is_known || hosts.len() < MOST_HOSTS { &*connection.host } else { "other" };
+            let sum =
+                hosts.entry(host).or_insert_with(|| HostTraffic { host: host.into(), ..Default::default() });
+            sum.connections += connection.count;
+            sum.sent += connection.sent;
+            sum.received += connection.received;
+            sum.errors += connection.errors;
+        }
+        hosts.into_values().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traffic_is_added_up_by_host_and_made_up_names_are_one() {
+        let one = |host: String, process: &str| ConnectionRecord {
+            process: Some(process.into()),
+            host,
+            port: 443,
+            via: Via::Direct,
+            address: None,
+            count: 1,
+            sent: 10,
+            received: 100,
+            errors: 1,
+        };
+        let mut record = NetworkRecord::default();
+        record.connections.extend([one("a.test".into(), "curl"), one("a.test".into(), "git")]);
+        let sum = HostTraffic { host: "a.test".into(), connections: 2, sent: 20, received: 200, errors: 2 };
+        assert_eq!(record.by_host(), std::slice::from_ref(&sum));
+        record.connections.extend((0..5_000).map(|number| one(format!("x{number}.test"), "curl")));
+        let hosts = record.by_host();
+        assert_eq!(hosts.len(), MOST_HOSTS + 1);
+        assert_eq!(hosts.iter().map(|host| host.connections).sum::<u64>(), 5_002);
+        assert!(hosts.contains(&sum) && hosts.iter().any(|host| host.host == "other"));
+    }
 }

@@ -42,6 +42,8 @@ pub struct Captured {
 pub struct Outcome {
     pub end: End,
     pub duration: Duration,
+    /// From the plan to the moment when the walls were up and the command could start; none if that never came.
+    pub start: Option<Duration>,
     pub usage: Usage,
     pub captured: Captured,
     pub denials: Vec<Denial>,
@@ -50,6 +52,8 @@ pub struct Outcome {
     /// What went through egress; `None` where the sandbox had none.
     pub network: Option<NetworkRecord>,
     pub receipt: Receipt,
+    /// The sandbox had been made before the order came.
+    pub ahead: bool,
 }
 
 impl Outcome {

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use ringfence_linux::{CgroupLimits, Hierarchy};
-use ringfence_policy::{Clause, HostFiles, Policy, ProfileName, protected};
-use serde::Serialize;
+use ringfence_policy::{Clause, HostFiles, Policy, ProfileName, ProviderName, protected};
+use serde::{Deserialize, Serialize};
 
 use crate::attachment::{FileId, plan_attachments};
 use crate::environment::{environment, working_directory};
@@ -22,7 +22,7 @@ const INSIDE_ID: u32 = 1000;
 /// From this Landlock version on the right to connect to a path can be withheld.
 const RESOLVE_UNIX: i32 = 9;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
     Read,
@@ -30,7 +30,7 @@ pub enum Access {
 }
 
 /// One thing to put into the new root. In the order of the list; a later one may lie on an earlier one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "mount")]
 pub enum Mount {
     /// What the host has at `source`. `own_ids`: shown as the sandbox user's, where the caller is root.
@@ -112,7 +112,7 @@ impl Mount {
 }
 
 /// Who the command is, inside and outside.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ids {
     pub uid: u32,
     pub gid: u32,
@@ -122,7 +122,7 @@ pub struct Ids {
     pub home: PathBuf,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MappedIds {
     pub outside: u32,
     pub owner_uid: u32,
@@ -130,7 +130,7 @@ pub struct MappedIds {
 }
 
 /// The workspace, where it has a directory of the host, and where it is inside.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedWorkspace {
     pub source: PathBuf,
     #[serde(skip)]
@@ -145,6 +145,9 @@ pub struct PlannedWorkspace {
     /// Its protected names are pinned.
     pub protect: bool,
     pub unprotect: Vec<String>,
+    /// Names that the policy protects beside the usual ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub protect_too: Vec<String>,
     /// Sockets of the host in it, relative; shown as empty files.
     pub sockets: Vec<PathBuf>,
 }
@@ -163,7 +166,15 @@ pub struct PlannedLimits {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
+    #[serde(skip)]
+    pub provider: ProviderName,
+    /// What makes the namespaces, where that is another program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<PathBuf>,
     pub mounts: Vec<Mount>,
+    /// Which of them come with the order, by index: the others can be made before it.
+    #[serde(skip)]
+    pub late: Vec<bool>,
     pub workspace: Option<PlannedWorkspace>,
     pub ids: Ids,
     pub hostname: String,
@@ -187,9 +198,9 @@ pub struct Plan {
 }
 
 /// Decide everything, or refuse. `provider` is named in the receipt.
-pub fn plan(request: &Request, host: &Host, provider: &'static str) -> Result<Plan, Refusal> {
+pub fn plan(request: &Request, host: &Host, provider: ProviderName) -> Result<Plan, Refusal> {
     let policy = &request.policy.policy;
-    let mut receipt = Receipt::new(provider);
+    let mut receipt = Receipt::new(provider.as_str());
     let egress = plan_egress(request, host);
     network::describe(policy, egress.as_ref(), &mut receipt);
     let needs_filter = egress.is_some() && policy.waived.contains(&Clause::Syscalls);
@@ -203,6 +214,7 @@ pub fn plan(request: &Request, host: &Host, provider: &'static str) -> Result<Pl
     let ids = plan_ids(policy, host);
     let workspace = plan_workspace(policy, host);
     let attached = plan_attachments(host, &request.attached)?;
+    let attached_at: Vec<PathBuf> = attached.iter().map(|mount| mount.target().to_path_buf()).collect();
     let mut mounts = plan_mounts(policy, host, &ids, workspace.as_ref(), attached);
     mounts.extend(request.attached.hidden.iter().map(|target| Mount::Hide { target: target.clone() }));
     if egress.is_some() {
@@ -213,6 +225,8 @@ pub fn plan(request: &Request, host: &Host, provider: &'static str) -> Result<Pl
     let directory = working_directory(request, host, workspace.as_ref())?;
     let waived = |clause| policy.waived.contains(&clause);
     let plan = Plan {
+        provider,
+        program: None,
         own_network: !waived(Clause::Network),
         egress,
         landlock: !waived(Clause::FilesystemLandlock) && host.landlock > 0,
@@ -225,6 +239,7 @@ pub fn plan(request: &Request, host: &Host, provider: &'static str) -> Result<Pl
             .iter()
             .filter_map(|attachment| Some((attachment.target.clone(), attachment.expected?)))
             .collect(),
+        late: late_mounts(&mounts, workspace.as_ref(), &attached_at),
         mounts,
         workspace,
         ids,
@@ -234,6 +249,27 @@ pub fn plan(request: &Request, host: &Host, provider: &'static str) -> Result<Pl
         receipt,
     };
     crate::clauses::describe(plan, policy, host, request.strict)
+}
+
+/// Which mounts come with the order: the workspace, what is attached, what depends on either, and throwaway layers, whose
+/// lower directories must not change beneath them for long. So does what lies above or below one of those and comes after
+/// it: what is left can be placed before all of them, with the same result.
+fn late_mounts(mounts: &[Mount], workspace: Option<&PlannedWorkspace>, attached: &[PathBuf]) -> Vec<bool> {
+    let own_path = workspace.and_then(|workspace| workspace.own_path.as_deref());
+    let overlap = |one: &Path, other: &Path| one.starts_with(other) || other.starts_with(one);
+    let mut late: Vec<bool> = Vec::with_capacity(mounts.len());
+    for (index, mount) in mounts.iter().enumerate() {
+        let target = mount.target();
+        let is_late = matches!(
+            mount,
+            Mount::Overlay { .. } | Mount::Layered { .. } | Mount::Seed { .. } | Mount::Hide { .. }
+        ) || target == Path::new(WORKSPACE)
+            || own_path == Some(target)
+            || attached.iter().any(|at| at == target)
+            || mounts[..index].iter().zip(&late).any(|(had, late)| *late && overlap(had.target(), target));
+        late.push(is_late);
+    }
+    late
 }
 
 /// Either there is no place where a program of the host could put a socket, or Landlock keeps it out of reach.
@@ -285,6 +321,7 @@ fn plan_workspace(policy: &Policy, host: &Host) -> Option<PlannedWorkspace> {
         layers: layers.map(|layers| layers.directory.clone()),
         protect: layers.is_none() && !policy.waived.contains(&Clause::FilesystemProtected),
         unprotect: policy.filesystem.unprotect.iter().cloned().collect(),
+        protect_too: policy.filesystem.protect.iter().cloned().collect(),
         sockets: sockets.map(Path::to_path_buf).collect(),
     })
 }
@@ -346,8 +383,9 @@ fn plan_mounts(
     if filesystem.host == HostFiles::System {
         mounts.push(Mount::Seed { target: ids.home.join(".gitconfig"), text: git_config(policy, host, ids) });
     }
-    if workspace.is_some_and(|workspace| workspace.protect) {
-        mounts.push(Mount::Seed { target: ids.home.join(".config/git/ignore"), text: git_ignore() });
+    if let Some(workspace) = workspace.filter(|workspace| workspace.protect) {
+        let text = git_ignore(&workspace.protect_too);
+        mounts.push(Mount::Seed { target: ids.home.join(".config/git/ignore"), text });
     }
     for (paths, access) in [(&host.read, Access::Read), (&host.write, Access::Write)] {
         for shown in paths {
@@ -425,9 +463,11 @@ fn git_config(policy: &Policy, host: &Host, ids: &Ids) -> String {
 }
 
 /// Placeholders are nobody's files: `git add -A` must not commit them.
-fn git_ignore() -> String {
-    let names = protected().iter().filter(|entry| entry.parent.is_none());
-    names.map(|entry| format!("/{}\n", entry.name)).collect()
+fn git_ignore(too: &[String]) -> String {
+    let usual = protected().iter().filter(|entry| entry.parent.is_none()).map(|entry| entry.name);
+    // A name that is a pattern to git is not written: it would leave out files of the user's.
+    let plain = |name: &&str| !name.contains(['*', '?', '[', '\\', '\n', '#', '!', ' ']);
+    usual.chain(too.iter().map(String::as_str).filter(plain)).map(|name| format!("/{name}\n")).collect()
 }
 
 fn passwd(ids: &Ids) -> String {

@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_linux::{Controller, Hierarchy};
-use ringfence_policy::{Layer, Origin, ToolchainDir, merge};
+use ringfence_policy::{Layer, Origin, ProviderName, ToolchainDir, merge};
 
 use super::*;
 use crate::attachment::{Alias, AttachAs, Attached, Attachment};
@@ -70,11 +70,12 @@ fn request(profile: ProfileName, toml: &str) -> Request {
         learn: false,
         strict: false,
         state: "/home/ann/.local/state/ringfence".into(),
+        secrets: "/home/ann/.local/state/ringfence/secrets".into(),
     }
 }
 
 fn planned(profile: ProfileName, toml: &str, host: &Host) -> Result<Plan, Refusal> {
-    plan(&request(profile, toml), host, "native")
+    plan(&request(profile, toml), host, ProviderName::Native)
 }
 
 #[test]
@@ -135,7 +136,7 @@ fn a_limit_that_was_asked_for_is_enforced_or_refused_and_a_default_is_a_warning(
     assert!(matches!(refusal, Refusal::NotEnforceable { clause: "limits.memory", .. }), "{refusal}");
     let mut strict = request(ProfileName::Restrictive, "");
     strict.strict = true;
-    assert!(super::plan(&strict, &host, "native").is_err());
+    assert!(super::plan(&strict, &host, ProviderName::Native).is_err());
 }
 
 #[test]
@@ -213,7 +214,7 @@ fn what_is_attached_is_shown_where_it_is_told() {
         variables: vec![("PYTHONUNBUFFERED".into(), "1".into())],
         ..Attached::default()
     };
-    let plan = plan(&request, &host, "native").unwrap();
+    let plan = plan(&request, &host, ProviderName::Native).unwrap();
     let found = |target: &str| plan.mounts.iter().rfind(|mount| mount.target() == Path::new(target)).unwrap();
     assert!(matches!(found("/skills/general/one"), Mount::Bind { access: Access::Read, .. }));
     assert!(matches!(found("/skills/general/two"), Mount::Overlay { .. }));
@@ -230,7 +231,7 @@ fn a_throwaway_copy_is_refused_where_there_is_no_overlay() {
     let mut host = host(1000);
     host.overlay = false;
     host.attachments = vec![attachment("/skills/general/one", AttachAs::Copy)];
-    let refused = plan(&request(ProfileName::Restrictive, ""), &host, "native");
+    let refused = plan(&request(ProfileName::Restrictive, ""), &host, ProviderName::Native);
     assert!(matches!(refused, Err(Refusal::NotEnforceable { clause: "filesystem.attached", .. })));
 }
 
@@ -284,4 +285,93 @@ fn a_snapshot_beneath_takes_the_directorys_place_and_its_owner() {
     assert_eq!(plan.directory, Path::new("/home/ann/project/sub"));
     let mapped = plan.ids.mapped.unwrap();
     assert_eq!((mapped.owner_uid, mapped.owner_gid), (7, 8));
+}
+
+/// The mounts that do not come with the order.
+fn made_ahead(plan: &Plan) -> Vec<&Mount> {
+    plan.mounts.iter().zip(&plan.late).filter_map(|(mount, late)| (!late).then_some(mount)).collect()
+}
+
+#[test]
+fn what_is_made_ahead_is_the_same_whatever_the_order_brings() {
+    let without = planned(ProfileName::Moderate, "", &host(0)).unwrap();
+    let mut with = workspace(host(0));
+    with.attachments = vec![Attachment {
+        source: "/srv/library/a".into(),
+        target: "/skills/a".into(),
+        attach_as: AttachAs::Read,
+        expected: None,
+    }];
+    let with = planned(ProfileName::Moderate, "", &with).unwrap();
+    assert_eq!(made_ahead(&without), made_ahead(&with));
+    for target in ["/workspace", "/home/ann/project", "/skills/a", "/home/ann/.cargo"] {
+        let at = with.mounts.iter().position(|mount| mount.target() == Path::new(target)).unwrap();
+        assert!(with.late[at], "{target}");
+    }
+    assert!(made_ahead(&with).iter().any(|mount| matches!(mount, Mount::Proc { .. })));
+}
+
+#[test]
+fn what_lies_on_something_late_is_late_too() {
+    let mut host = workspace(host(1000));
+    // Beneath the workspace's own path: placed before it, it would be covered.
+    let below = PathBuf::from("/home/ann/project/vendor");
+    host.read = vec![HostPath { written: below.clone(), real: below.clone(), is_dir: true }];
+    let plan = planned(ProfileName::Moderate, "", &host).unwrap();
+    let at = plan.mounts.iter().position(|mount| mount.target() == below).unwrap();
+    assert!(plan.late[at]);
+    assert_eq!(plan.late.len(), plan.mounts.len());
+}
+
+/// What bubblewrap is told, for the plan of each identity.
+fn bwrap_words(profile: ProfileName, toml: &str, host: &Host) -> String {
+    let plan = plan(&request(profile, toml), host, ProviderName::Bwrap).unwrap();
+    let words = crate::providers::bwrap_words(&plan, Some("/home/ann/input.txt".into()));
+    // One option a line, with what belongs to it.
+    words.iter().map(|word| word.to_string_lossy()).fold(String::new(), |mut text, word| {
+        text.push_str(if word.starts_with("--") { "\n" } else { " " });
+        text.push_str(&word);
+        text
+    })
+}
+
+#[test]
+fn bubblewrap_gets_what_the_plan_shows_and_no_more() {
+    insta::assert_snapshot!(bwrap_words(ProfileName::Restrictive, "", &host(1000)));
+    insta::assert_snapshot!(bwrap_words(
+        ProfileName::Moderate,
+        "waive = ['network']\n[filesystem]\nread = ['/srv/data']",
+        &workspace(host(0))
+    ));
+}
+
+/// docs/providers.md: what each provider holds each clause by, from the receipts themselves.
+#[test]
+fn the_table_of_providers_is_that_of_the_receipts() {
+    let toml = "[filesystem]\nread = ['/srv/data']\nwrite = ['/srv/out']\n[limits]\ncpus = 1\nwall_time = '1m'\n\
+                connections = 8\nbandwidth = '1M'\n[network]\nallow = ['example.org']";
+    let mut request = request(ProfileName::Moderate, toml);
+    request.stream = Stream::Capture;
+    let host = workspace(host(1000));
+    let providers: [&dyn crate::Provider; 2] = [&crate::Native, &crate::Bwrap];
+    let mut table = String::from("| clause | native | bwrap |\n|---|---|---|\n");
+    let receipts = providers.map(|provider| {
+        let mut plan = plan(&request, &host, provider.name()).unwrap();
+        crate::providers::name_mechanisms(provider, &mut plan);
+        plan.receipt
+    });
+    for (one, other) in receipts[0].clauses.iter().zip(&receipts[1].clauses) {
+        assert_eq!((one.clause, one.status), (other.clause, other.status));
+        let other = if one.mechanism == other.mechanism { "the same" } else { &other.mechanism };
+        table.push_str(&format!("| `{}` | {} | {other} |\n", one.clause.as_str(), one.mechanism));
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/providers.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let (before, rest) = page.split_once("<!-- table -->\n").unwrap();
+    let (written, after) = rest.split_once("<!-- /table -->").unwrap();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(path, format!("{before}<!-- table -->\n{table}<!-- /table -->{after}")).unwrap();
+    } else {
+        assert_eq!(written, table, "UPDATE_DOCS=1 cargo test -p ringfence-sandbox table_of_providers");
+    }
 }

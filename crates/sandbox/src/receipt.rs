@@ -25,13 +25,16 @@ pub struct ReceiptLine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Receipt {
     pub provider: &'static str,
+    /// Why it was this one, where the policy left that open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<String>,
     pub clauses: Vec<ReceiptLine>,
     pub warnings: Vec<String>,
 }
 
 impl Receipt {
     pub fn new(provider: &'static str) -> Self {
-        Self { provider, clauses: Vec::with_capacity(Clause::ALL.len()), warnings: Vec::new() }
+        Self { provider, chosen: None, clauses: Vec::with_capacity(Clause::ALL.len()), warnings: Vec::new() }
     }
 
     pub(crate) fn enforced(

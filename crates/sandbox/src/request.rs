@@ -4,12 +4,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use ringfence_policy::Merged;
+use serde::{Deserialize, Serialize};
 
 use crate::attachment::Attached;
 use crate::layers::WorkspaceLayers;
 
 /// Where the command's stdin, stdout and stderr go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stream {
     /// The caller's own descriptors, handed in.
     Inherit,
@@ -40,4 +41,6 @@ pub struct Request {
     pub strict: bool,
     /// Where counts of placeholders are kept.
     pub state: PathBuf,
+    /// Where egress finds stored secrets.
+    pub secrets: PathBuf,
 }

@@ -68,9 +68,8 @@ fn protected_name(plan: &Plan, path: &Path) -> Option<String> {
     let workspace = plan.workspace.as_ref().filter(|workspace| workspace.protect)?;
     let below =
         path.strip_prefix(WORKSPACE).ok().or_else(|| path.strip_prefix(workspace.own_path.as_ref()?).ok())?;
-    protected()
-        .iter()
-        .map(|entry| entry.name)
-        .find(|name| below.starts_with(name) && !workspace.unprotect.iter().any(|lifted| lifted == name))
-        .map(str::to_string)
+    let lifted = |name: &&str| workspace.unprotect.iter().any(|lifted| lifted == name);
+    let usual = protected().iter().map(|entry| entry.name).filter(|name| !lifted(name));
+    let too = workspace.protect_too.iter().map(String::as_str);
+    usual.chain(too).find(|name| below.starts_with(name)).map(str::to_string)
 }

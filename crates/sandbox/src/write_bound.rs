@@ -1,5 +1,6 @@
 //! How much a command may leave in directories of the host that it writes through a bind: no size of a private layer
-//! holds there. The owner measures while the command runs, and ends it; the caller measures again when it has ended.
+//! holds there. The owner measures while the command runs, and ends it; the caller measures again when it has ended. In a
+//! session the keeper does, and ends what runs.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,6 +11,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat, stat
 use rustix::io::Errno;
 
 use crate::attachment::{AttachAs, Attached};
+use crate::denial::{Denial, DenialKind};
 
 /// Between two looks at the free space: what a fast disk takes meanwhile is far less than what is kept free.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -20,13 +22,21 @@ const COUNT_COST: u32 = 10;
 /// For all writable attachments together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteBound {
-    /// Of each file the larger of its size and of what it takes on the disk.
+    /// Of each file what it takes on the disk, or its size where that is larger and holes count.
     pub bytes: u64,
     pub entries: u64,
     pub depth: u32,
     /// What stays free on their filesystem, also of files that have no name any more; half of what was free at the start if
     /// that is less.
     pub keep_free: u64,
+    /// Whoever reads or copies a file meets its holes too; they take no disk.
+    pub holes: Holes,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holes {
+    Count,
+    Free,
 }
 
 /// Which of its parts a tree is beyond.
@@ -76,8 +86,12 @@ impl WriteBound {
             let Ok(facts) = statat(&directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) else {
                 continue;
             };
-            // Whoever reads or copies a file meets its holes too, and a small file takes a whole block.
-            let bytes = (facts.st_size as u64).max((facts.st_blocks as u64).saturating_mul(512));
+            // A small file takes a whole block.
+            let taken = (facts.st_blocks as u64).saturating_mul(512);
+            let bytes = match whole.holes {
+                Holes::Count => taken.max(facts.st_size as u64),
+                Holes::Free => taken,
+            };
             self.bytes = self.bytes.checked_sub(bytes).ok_or(BeyondBound::Bytes(whole.bytes))?;
             if FileType::from_raw_mode(facts.st_mode) == FileType::Directory {
                 self.count(directory.as_fd(), entry.file_name(), whole, depth + 1)?;
@@ -100,7 +114,8 @@ impl BoundWatch {
     pub(crate) fn new(attached: &Attached) -> Option<Self> {
         let bound = attached.bound?;
         let writable = attached.directories.iter().filter(|one| one.attach_as == AttachAs::Write);
-        let directories: Vec<PathBuf> = writable.map(|one| one.source.clone()).collect();
+        let directories = writable.map(|one| one.source.clone()).chain(attached.bounded.iter().cloned());
+        let directories: Vec<PathBuf> = directories.collect();
         let free = directories.iter().filter_map(|path| free(path).ok()).min()?;
         let now = Instant::now();
         Some(Self {
@@ -134,6 +149,25 @@ impl BoundWatch {
     }
 }
 
+/// What is denied to a command that was ended so.
+pub const BEYOND_QUOTA: &str = "disk quota";
+
+/// What a command is told that was ended for it; nothing where the bound is not its user's.
+pub(crate) fn beyond_quota(attached: &Attached) -> Option<Denial> {
+    let bound = attached.bound.filter(|_| !attached.bounded.is_empty())?;
+    Some(Denial {
+        kind: DenialKind::Limit,
+        what: BEYOND_QUOTA.into(),
+        process: None,
+        rule: format!("{} MiB and {} files for all of a user's workspaces", bound.bytes >> 20, bound.entries),
+        remedy: "remove files that are no longer needed, or ask an admin for a larger quota".into(),
+        flag: None,
+        setting: None,
+        count: 1,
+        inferred: false,
+    })
+}
+
 fn free(path: &Path) -> io::Result<u64> {
     let facts = statvfs(path)?;
     Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
@@ -144,7 +178,8 @@ mod tests {
     use super::*;
     use std::fs;
 
-    const BOUND: WriteBound = WriteBound { bytes: 1 << 20, entries: 20, depth: 4, keep_free: 0 };
+    const BOUND: WriteBound =
+        WriteBound { bytes: 1 << 20, entries: 20, depth: 4, keep_free: 0, holes: Holes::Count };
 
     #[test]
     fn each_part_of_a_bound_is_one() {
@@ -161,6 +196,7 @@ mod tests {
         fs::remove_file(at("large")).unwrap();
         fs::File::create(at("hole")).unwrap().set_len(2 << 20).unwrap();
         assert_eq!(BOUND.check(root.path()), Err(BeyondBound::Bytes(1 << 20)));
+        assert_eq!(WriteBound { holes: Holes::Free, ..BOUND }.check(root.path()), Ok(()));
         fs::remove_file(at("hole")).unwrap();
         (0..20).for_each(|number| fs::write(at(&number.to_string()), "").unwrap());
         assert_eq!(BOUND.check(root.path()), Err(BeyondBound::Entries(20)));

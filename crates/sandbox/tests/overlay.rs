@@ -132,10 +132,11 @@ fn work(task: &str) {
         learn: false,
         strict: false,
         state: root.join("state"),
+        secrets: root.join("state/secrets"),
     };
     let ran = Host::look(&request)
         .and_then(|host| Native.plan(&request, &host))
-        .and_then(|plan| Native.run(&request, plan));
+        .and_then(|plan| Native.create(&request, plan));
     match ran {
         Ok(outcome) => {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -76,7 +76,10 @@ fn a_lifted_name_is_committed_and_a_waived_clause_lifts_all() {
     let scene = Scene::over(REPOSITORY);
     scene.wrote(".git/hooks/x", "1").wrote(".git/config", "2");
     let except = vec![".git/hooks".to_string()];
-    let options = CommitOptions { guarding: Guarding::Protected { except }, ..CommitOptions::default() };
+    let options = CommitOptions {
+        guarding: Guarding::Protected { except, also: Vec::new() },
+        ..CommitOptions::default()
+    };
     let report = scene.open().commit(&options).unwrap();
     assert_eq!(protected(&report), [".git/config"]);
     assert_eq!(scene.read(".git/hooks/x"), "1");

@@ -22,7 +22,8 @@ use crate::protect::Names;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Guarding {
     /// All but those that the policy lifted.
-    Protected { except: Vec<String> },
+    /// All but these, and the ones that a policy adds.
+    Protected { except: Vec<String>, also: Vec<String> },
     /// The policy waived the clause.
     Waived,
 }
@@ -36,7 +37,7 @@ pub struct CommitOptions {
 
 impl Default for CommitOptions {
     fn default() -> Self {
-        Self { only: Vec::new(), guarding: Guarding::Protected { except: Vec::new() } }
+        Self { only: Vec::new(), guarding: Guarding::Protected { except: Vec::new(), also: Vec::new() } }
     }
 }
 
@@ -112,8 +113,8 @@ impl Overlay {
     ) -> Result<Vec<LeftOut>, OverlayError> {
         let guard = match guarding {
             Guarding::Waived => None,
-            Guarding::Protected { except } => {
-                let names = Names::of(&self.lower_path, except)
+            Guarding::Protected { except, also } => {
+                let names = Names::of(&self.lower_path, except, also)
                     .map_err(|error| OverlayError::failed("survey", &self.lower_path, error))?;
                 Some(Guard::new(&self.lower, names, except, changes))
             }

@@ -110,7 +110,8 @@ impl Protection {
     ) -> std::io::Result<()> {
         self.registry = Some(Registry::open(state, workspace)?);
         self.git_places = git_places(&workspace.source, &survey);
-        let names = Names::find(directory, &workspace.source, survey, &workspace.unprotect);
+        let (lifted, too) = (&workspace.unprotect, &workspace.protect_too);
+        let names = Names::find(directory, &workspace.source, survey, lifted, too).all_in_reach()?;
         for git in &names.git_directories {
             let head = git.join("HEAD");
             if let Some(kept) = Kept::read(directory, &head) {

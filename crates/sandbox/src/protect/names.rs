@@ -25,16 +25,35 @@ pub(crate) struct Names {
     pub(crate) absent: Vec<(PathBuf, bool)>,
     /// Of the workspace, of repositories in it, of their submodules and worktrees, and bare ones.
     pub(crate) git_directories: BTreeSet<PathBuf>,
+    /// What a policy asked to protect and can't be pinned: it is reached through a symlink.
+    pub(crate) out_of_reach: Vec<PathBuf>,
 }
 
 impl Names {
-    /// Those of the directory at `workspace`, except the names that were `lifted`.
-    pub(crate) fn of(workspace: &Path, lifted: &[String]) -> io::Result<Self> {
+    /// Those of the directory at `workspace`, except the names that were `lifted`, and those that are protected `too`.
+    pub(crate) fn of(workspace: &Path, lifted: &[String], too: &[String]) -> io::Result<Self> {
         let directory = open_workspace(workspace)?;
-        Ok(Self::find(&directory, workspace, survey(workspace), lifted))
+        Self::find(&directory, workspace, survey(workspace), lifted, too).all_in_reach()
     }
 
-    pub(super) fn find(directory: &OwnedFd, workspace: &Path, survey: Survey, lifted: &[String]) -> Self {
+    /// What was asked for by name is protected, or nothing runs.
+    pub(super) fn all_in_reach(self) -> io::Result<Self> {
+        match self.out_of_reach.first() {
+            None => Ok(self),
+            Some(name) => Err(io::Error::other(format!(
+                "`{}` of `protect` is reached through a symlink, name the place that it leads to",
+                name.display()
+            ))),
+        }
+    }
+
+    pub(super) fn find(
+        directory: &OwnedFd,
+        workspace: &Path,
+        survey: Survey,
+        lifted: &[String],
+        too: &[String],
+    ) -> Self {
         // A bare repository is its own git directory.
         let names = Self { git_directories: survey.bare, ..Self::default() };
         let mut scan = Scan { directory, workspace, names };
@@ -51,6 +70,14 @@ impl Names {
                         scan.name(git.join(below), is_dir, HOPS);
                     }
                 }
+            }
+        }
+        for name in too {
+            let path = PathBuf::from(name.trim_end_matches('/'));
+            if matches!(find(directory, &path), Found::Elsewhere) {
+                scan.names.out_of_reach.push(path);
+            } else {
+                scan.name(path, name.ends_with('/'), HOPS);
             }
         }
         scan.names

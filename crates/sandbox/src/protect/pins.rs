@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use ringfence_linux::{MountFlags, attach_to, clone_tree, clone_tree_of, restrict_tree};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, open, openat2, readlinkat};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 use crate::providers::Failure;
 use crate::providers::Steps;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 enum Pin {
     /// Stays writable but can't be renamed or removed.
     InPlace,
@@ -24,7 +25,7 @@ enum Pin {
 }
 
 /// What to pin, ancestors first.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Pins(Vec<(PathBuf, Pin)>);
 
 impl Pins {

@@ -73,6 +73,11 @@ impl AsyncProcess {
         }
     }
 
+    /// The other end of its terminal, if it has one; once only.
+    pub fn take_terminal(&mut self) -> Option<std::fs::File> {
+        self.process.terminal.take()
+    }
+
     /// To its process group.
     pub fn signal(&self, signal: i32) -> Result<(), SessionError> {
         self.process.signal(signal)

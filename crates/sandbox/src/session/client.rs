@@ -6,7 +6,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -24,6 +24,10 @@ use crate::refusal::Refusal;
 
 /// Whatever is asked of a keeper is answered at once, but for the end of a process and of the session.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Whoever only looks waits no longer than this.
+const LOOK: Duration = Duration::from_secs(5);
+/// Longer than a keeper takes that has answered for the last time.
+const LAST: Duration = Duration::from_secs(10);
 
 /// Why a session did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +37,11 @@ pub enum SessionError {
     /// It has ended, or its keeper was killed.
     #[error("session `{name}` has ended")]
     Ended { name: String },
+    #[error("session `{name}` has as many clients as it takes")]
+    Busy { name: String },
+    /// Its keeper lives, but is stopped or stuck, or its socket is gone.
+    #[error("session `{name}` does not answer: its keeper is stopped or busy, or its socket is gone")]
+    Silent { name: String },
     #[error("{why}")]
     Refused { why: String, fix: String },
     #[error("cannot {doing}: {source}")]
@@ -45,6 +54,12 @@ impl SessionError {
             Self::None { .. } => "see `ringfence session ls` for those that there are",
             Self::Ended { .. } => {
                 "`ringfence session inspect` tells why; make another with `ringfence session create`"
+            }
+            Self::Busy { .. } => {
+                "try again when one of them is gone, or end the session: ringfence session rm --force"
+            }
+            Self::Silent { .. } => {
+                "let its keeper go on if somebody stopped it, or end the session: ringfence session rm --force"
             }
             Self::Refused { fix, .. } => fix,
             Self::Io { .. } => "see whether the session still answers: ringfence session ls",
@@ -122,21 +137,30 @@ impl Sandbox {
     }
 
     pub(crate) fn connect(&self) -> Result<Link, SessionError> {
-        let link = self.place.connect().map_err(|source| match source.kind() {
+        self.connect_within(PATIENCE)
+    }
+
+    fn connect_within(&self, patience: Duration) -> Result<Link, SessionError> {
+        self.place.connect(patience).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused if self.place.is_silent() => {
+                SessionError::Silent { name: self.name() }
+            }
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
                 SessionError::Ended { name: self.name() }
             }
+            io::ErrorKind::WouldBlock => SessionError::Silent { name: self.name() },
             _ => SessionError::Io { doing: "reach the session", source },
-        })?;
-        link.set_patience(Some(PATIENCE)).map_err(while_doing("reach the session"))?;
-        Ok(link)
+        })
     }
 
     /// One call, one answer.
     fn call(&self, call: Call) -> Result<(Answer, Vec<OwnedFd>), SessionError> {
-        let link = self.connect()?;
-        send(&link, call, &[])?;
-        receive(&link, &self.name())
+        self.call_within(PATIENCE, call)
+    }
+
+    fn call_within(&self, patience: Duration, call: Call) -> Result<(Answer, Vec<OwnedFd>), SessionError> {
+        let link = self.connect_within(patience)?;
+        ask(&link, &self.name(), call, &[])
     }
 
     fn done(&self, call: Call) -> Result<Vec<OwnedFd>, SessionError> {
@@ -179,9 +203,9 @@ impl Sandbox {
             stdio,
         };
         let fds: Vec<BorrowedFd<'_>> = theirs.iter().map(AsFd::as_fd).collect();
-        send(&process.link, Call::Exec(call), &fds)?;
+        send(&process.link, &process.name, Call::Exec(call), &fds)?;
         drop(theirs);
-        match receive(&process.link, &process.name)? {
+        match answer(&process.link, &process.name)? {
             (Answer::Started { process: id, pid }, fds) => {
                 process.id = id;
                 process.pid = pid;
@@ -201,7 +225,7 @@ impl Sandbox {
     pub fn watch(&self, process: u32) -> Result<Process, SessionError> {
         let link = self.connect()?;
         link.set_patience(None).map_err(while_doing("wait for the command"))?;
-        send(&link, Call::Wait { process }, &[])?;
+        send(&link, &self.name(), Call::Wait { process }, &[])?;
         Ok(self.process(link, process))
     }
 
@@ -242,7 +266,16 @@ impl Sandbox {
     }
 
     pub fn status(&self) -> Result<SessionStatus, SessionError> {
-        match self.call(Call::Status)? {
+        self.status_within(PATIENCE)
+    }
+
+    /// The same for who looks at many: a keeper that does not answer soon is told of as such.
+    pub fn look(&self) -> Result<SessionStatus, SessionError> {
+        self.status_within(LOOK)
+    }
+
+    fn status_within(&self, patience: Duration) -> Result<SessionStatus, SessionError> {
+        match self.call_within(patience, Call::Status)? {
             (Answer::Status(status), _) => Ok(*status),
             _ => Err(strange()),
         }
@@ -266,8 +299,7 @@ impl Sandbox {
     /// Paused as long as what this gives lives, whatever becomes of this process; others may want it paused too.
     pub fn hold(&self) -> Result<Held, SessionError> {
         let link = self.connect()?;
-        send(&link, Call::Hold, &[])?;
-        match receive(&link, &self.name())? {
+        match ask(&link, &self.name(), Call::Hold, &[])? {
             (Answer::Done, _) => Ok(Held { _link: link }),
             _ => Err(strange()),
         }
@@ -303,8 +335,7 @@ impl Sandbox {
     /// Be known as who forwards this port, until the returned link is dropped or the keeper closes it.
     pub fn expose(&self, port: u16) -> Result<Exposed, SessionError> {
         let link = self.connect()?;
-        send(&link, Call::Expose { port }, &[])?;
-        match receive(&link, &self.name())? {
+        match ask(&link, &self.name(), Call::Expose { port }, &[])? {
             (Answer::Done, _) => Ok(Exposed(link)),
             _ => Err(strange()),
         }
@@ -322,14 +353,16 @@ impl Sandbox {
 
     /// End the sandbox, if it has not ended, and wait until its keeper is gone. What the end check found.
     pub fn end_whole(&self) -> Result<Vec<String>, SessionError> {
-        match self.end() {
+        // Whoever does not answer soon is not going to end either; an end itself may take its time.
+        match self.look().and_then(|_| self.end()) {
             Ok(()) | Err(SessionError::Ended { .. }) => {}
             Err(error) => return Err(error),
         }
-        // The keeper lets go of the lock as its last act.
-        for _ in 0..1_000 {
-            if !self.place.is_held() {
-                break;
+        // The keeper lets go of the lock as its last act. Nothing may be taken away under one that lives.
+        let deadline = Instant::now() + LAST;
+        while self.place.is_held() {
+            if Instant::now() >= deadline {
+                return Err(SessionError::Silent { name: self.name() });
             }
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -340,8 +373,7 @@ impl Sandbox {
     /// End the sandbox; its directory stays.
     pub fn end(&self) -> Result<(), SessionError> {
         let link = self.connect()?;
-        send(&link, Call::End, &[])?;
-        match receive(&link, &self.name()) {
+        match ask(&link, &self.name(), Call::End, &[]) {
             Ok((Answer::Done, _)) | Err(SessionError::Ended { .. }) => Ok(()),
             Ok(_) => Err(strange()),
             Err(error) => Err(error),
@@ -366,16 +398,51 @@ impl AsFd for Exposed {
     }
 }
 
-fn send(link: &Link, call: Call, fds: &[BorrowedFd<'_>]) -> Result<(), SessionError> {
-    link.send(&Envelope { version: VERSION, body: call }, fds).map_err(while_doing("ask the session"))
+fn ask(
+    link: &Link,
+    name: &str,
+    call: Call,
+    fds: &[BorrowedFd<'_>],
+) -> Result<(Answer, Vec<OwnedFd>), SessionError> {
+    send(link, name, call, fds)?;
+    answer(link, name)
+}
+
+fn send(link: &Link, name: &str, call: Call, fds: &[BorrowedFd<'_>]) -> Result<(), SessionError> {
+    let sent = link.send(&Envelope { version: VERSION, body: call }, fds);
+    sent.map_err(|error| match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::PIPE | Errno::CONNRESET) => turned_away(link, name),
+        Some(Errno::AGAIN) => SessionError::Silent { name: name.to_string() },
+        _ => while_doing("ask the session")(error),
+    })
+}
+
+/// The answer to what was just asked, which comes soon or not at all.
+fn answer(link: &Link, name: &str) -> Result<(Answer, Vec<OwnedFd>), SessionError> {
+    receive(link, name).map_err(|error| match error {
+        SessionError::Io { source, .. } if source.kind() == io::ErrorKind::WouldBlock => {
+            SessionError::Silent { name: name.to_string() }
+        }
+        error => error,
+    })
 }
 
 fn receive(link: &Link, name: &str) -> Result<(Answer, Vec<OwnedFd>), SessionError> {
     match link.receive() {
         Ok(Some((Answer::Refused { why, fix }, _))) => Err(SessionError::Refused { why, fix }),
+        Ok(Some((Answer::Busy, _))) => Err(SessionError::Busy { name: name.to_string() }),
         Ok(Some(answer)) => Ok(answer),
         Ok(None) => Err(SessionError::Ended { name: name.to_string() }),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Err(turned_away(link, name)),
         Err(error) => Err(while_doing("hear from the session")(error)),
+    }
+}
+
+/// The keeper has closed the connection without reading what was asked.
+fn turned_away(link: &Link, name: &str) -> SessionError {
+    match link.receive_last() {
+        Some(Answer::Busy) => SessionError::Busy { name: name.to_string() },
+        _ => SessionError::Ended { name: name.to_string() },
     }
 }
 

@@ -1,7 +1,8 @@
 //! The output of a kept process, on disk: both streams in the order in which they came, read again from any offset.
 //!
 //! A log is a directory of segments, each named after the offset of its first byte. Offsets count what the process wrote,
-//! from its start, and never change: when a log is full its oldest segment goes.
+//! from its start, and never change. A segment goes when those after it hold what a log keeps, so the newest bytes up to
+//! that bound are always there; or when there are too many, which only pieces of a few bytes each can bring about.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufReader, Read, Write};
@@ -17,8 +18,10 @@ pub enum LogStream {
 
 /// Before each piece: its stream and its length.
 const HEADER: usize = 5;
-/// A log has this many segments at most; one of them is being written.
-const SEGMENTS: u64 = 4;
+/// What a log keeps is cut into this many segments.
+const SEGMENTS: u64 = 8;
+/// A log has this many at most, headers and all: it takes no more than twice the room of what it keeps.
+const MOST_SEGMENTS: usize = 2 * SEGMENTS as usize;
 /// What a log keeps where nobody says otherwise.
 pub const LOG_BYTES: u64 = 64 << 20;
 const SMALLEST_SEGMENT: u64 = 4 << 10;
@@ -45,6 +48,8 @@ fn segments(directory: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
 pub(crate) struct LogWriter {
     directory: PathBuf,
     segment: File,
+    /// What is surely kept, if the pieces are not tiny.
+    kept: u64,
     /// What the segment may hold, and holds.
     most: u64,
     held: u64,
@@ -55,8 +60,9 @@ impl LogWriter {
     pub(crate) fn create(directory: PathBuf, limit: Option<u64>) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
         let segment = Self::open(&directory, 0)?;
-        let most = (limit.unwrap_or(LOG_BYTES) / SEGMENTS).max(SMALLEST_SEGMENT);
-        Ok(Self { directory, segment, most, held: 0, offset: 0 })
+        let kept = limit.unwrap_or(LOG_BYTES);
+        let most = (kept / SEGMENTS).max(SMALLEST_SEGMENT);
+        Ok(Self { directory, segment, kept, most, held: 0, offset: 0 })
     }
 
     fn open(directory: &Path, offset: u64) -> io::Result<File> {
@@ -73,11 +79,7 @@ impl LogWriter {
         if self.held + (HEADER + bytes.len()) as u64 > self.most && self.held > 0 {
             self.segment = Self::open(&self.directory, self.offset)?;
             self.held = 0;
-            let segments = segments(&self.directory)?;
-            let old = segments.len().saturating_sub(SEGMENTS as usize);
-            for (_, path) in &segments[..old] {
-                fs::remove_file(path)?;
-            }
+            self.drop_oldest()?;
         }
         let mut piece = Vec::with_capacity(HEADER + bytes.len());
         piece.push(stream as u8);
@@ -87,6 +89,19 @@ impl LogWriter {
         self.segment.write_all(&piece)?;
         self.held += piece.len() as u64;
         self.offset += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn drop_oldest(&self) -> io::Result<()> {
+        let segments = segments(&self.directory)?;
+        let too_many = segments.len().saturating_sub(MOST_SEGMENTS);
+        for (index, pair) in segments.windows(2).enumerate() {
+            let (path, next) = (&pair[0].1, pair[1].0);
+            if index >= too_many && self.offset - next < self.kept {
+                break;
+            }
+            fs::remove_file(path)?;
+        }
         Ok(())
     }
 }

@@ -38,10 +38,51 @@ fn a_full_log_drops_its_oldest_and_says_how_much() {
     }
     let (out, _, dropped) = all(&directory, 0);
     assert_eq!(out.len() as u64 + dropped, bytes.len() as u64);
-    assert!(dropped > 0 && out.len() as u64 <= SMALLEST_SEGMENT * SEGMENTS);
+    let kept = SMALLEST_SEGMENT * SEGMENTS;
+    assert!(
+        dropped > 0 && (kept..kept + 2 * SMALLEST_SEGMENT).contains(&(out.len() as u64)),
+        "{}",
+        out.len()
+    );
     assert_eq!(out, bytes[dropped as usize..]);
     let middle = bytes.len() as u64 - 2_500;
     assert_eq!(all(&directory, middle).0, bytes[middle as usize..]);
+}
+
+#[test]
+fn the_newest_bytes_up_to_the_bound_are_there_at_every_moment() {
+    let root = tempfile::tempdir().unwrap();
+    for size in [1_000, 4_000, 9_000, 60_000] {
+        let directory = root.path().join(size.to_string());
+        let kept = 10 * SMALLEST_SEGMENT * SEGMENTS;
+        let mut log = LogWriter::create(directory.clone(), Some(kept)).unwrap();
+        let mut written = 0;
+        while written < 3 * kept {
+            log.append(LogStream::Stdout, &vec![7; size]).unwrap();
+            written += size as u64;
+            let oldest = segments(&directory).unwrap()[0].0;
+            assert!(
+                oldest == 0 || written - oldest >= kept,
+                "of {written} by {size} those from {oldest} on are kept"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_log_of_tiny_pieces_has_a_bound_too() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = root.path().join("1");
+    let kept = SMALLEST_SEGMENT * SEGMENTS;
+    let mut log = LogWriter::create(directory.clone(), Some(kept)).unwrap();
+    for _ in 0..kept {
+        log.append(LogStream::Stdout, b"x").unwrap();
+        let room: u64 =
+            segments(&directory).unwrap().iter().map(|(_, path)| path.metadata().unwrap().len()).sum();
+        assert!(room <= 2 * kept, "{room} bytes for {kept}");
+    }
+    let (out, _, dropped) = all(&directory, 0);
+    assert!(dropped > 0 && out.len() as u64 + dropped == kept);
 }
 
 #[test]

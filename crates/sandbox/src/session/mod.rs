@@ -3,10 +3,12 @@
 mod asynchronous;
 mod attend;
 mod client;
+mod force;
 mod forward;
 mod keeper;
 mod link;
 mod log;
+mod over_time;
 mod place;
 mod wire;
 
@@ -15,7 +17,10 @@ pub use attend::{Attending, attend};
 pub use client::{Exec, ExecStdio, Exposed, Held, Process, Sandbox, SessionError};
 pub use forward::{forward, into_background};
 pub use keeper::{Claim, SessionSpec};
-pub(crate) use link::Link;
+pub(crate) use link::{Link, in_memory};
 pub use log::{LOG_BYTES, LogReader, LogStream};
-pub use place::{Asked, EndReason, Place, SessionEnd, SessionFacts, WorkspaceKind, places};
+pub use over_time::{HOME_ROOT, OverTimeError, SessionTrees, WORKSPACE_ROOT};
+pub use place::{
+    Asked, EndReason, Pillars, Place, ProcessId, SessionEnd, SessionFacts, WorkspaceKind, places,
+};
 pub use wire::{ProcessEnd, ProcessInfo, ProcessResult, SessionStats, SessionStatus, Stage, Text};

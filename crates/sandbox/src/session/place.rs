@@ -7,8 +7,10 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use ringfence_linux::start_time;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
 };
@@ -16,16 +18,20 @@ use serde::{Deserialize, Serialize};
 
 use super::link::Link;
 use super::wire::Text;
+use crate::network_record::HostTraffic;
 use crate::refusal::Refusal;
 
 const SOCKET: &str = "socket";
 const LOCK: &str = "lock";
 const FACTS: &str = "session.json";
+const START: &str = "start";
 /// How many clients may wait to be let in.
 const BACKLOG: i32 = 128;
 const LONGEST_NAME: usize = 64;
 /// Longer than anybody looks whether a session is held.
 const MOMENT: Duration = Duration::from_millis(200);
+/// Longer than a keeper that has closed its door takes to be gone.
+const ENDING: Duration = Duration::from_secs(5);
 /// A directory without facts may belong to a session that is being made.
 const BIRTH: Duration = Duration::from_secs(60);
 
@@ -47,13 +53,46 @@ pub struct SessionFacts {
     pub keeps_home: bool,
     /// Protected names that its policy lifts; `None`: the policy protects none.
     pub unprotected: Option<Vec<String>>,
+    /// Names that its policy protects beside the usual ones.
+    #[serde(default)]
+    pub protected_too: Vec<String>,
     pub asked: Asked,
+    /// Who to end where nobody answers.
+    #[serde(default)]
+    pub pillars: Option<Pillars>,
     /// Why and when it ended, if it did so in order.
     #[serde(default)]
     pub ended: Option<SessionEnd>,
     /// The policy and the receipt, as `session inspect` shows them.
     pub policy: serde_json::Value,
     pub receipt: serde_json::Value,
+}
+
+/// The two processes that a session stands on: if either ends, all of it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pillars {
+    pub keeper: ProcessId,
+    pub guard: ProcessId,
+}
+
+/// A process of this machine, told from a later one that has its pid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessId {
+    pub pid: i32,
+    /// In clock ticks since boot.
+    pub start: u64,
+}
+
+impl ProcessId {
+    /// Of a process that is there now.
+    pub(crate) fn of(pid: i32) -> Option<Self> {
+        let start = start_time(pid.try_into().ok()?)?;
+        Some(Self { pid, start })
+    }
+
+    pub(crate) fn is_there(self) -> bool {
+        Self::of(self.pid) == Some(self)
+    }
 }
 
 /// How a session was asked for.
@@ -80,6 +119,9 @@ pub struct SessionEnd {
     pub why: EndReason,
     #[serde(default)]
     pub notes: Vec<String>,
+    /// What it sent and received in all.
+    #[serde(default)]
+    pub network: Vec<HostTraffic>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -177,11 +219,27 @@ impl Place {
         Ok(socket)
     }
 
-    pub(crate) fn connect(&self) -> io::Result<Link> {
+    /// Whoever does not let this in, or does not answer, is waited for no longer than `patience`.
+    pub(crate) fn connect(&self, patience: Duration) -> io::Result<Link> {
         let (_directory, address) = self.address()?;
         let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        set_socket_timeout(&socket, Timeout::Send, Some(patience))?;
         connect(&socket, &address)?;
-        Ok(Link::new(socket))
+        let link = Link::new(socket);
+        link.set_patience(Some(patience))?;
+        Ok(link)
+    }
+
+    /// Its keeper lives, but nobody is at its door, now or soon: one that ends is gone soon, and has said why.
+    pub(crate) fn is_silent(&self) -> bool {
+        let deadline = Instant::now() + ENDING;
+        while self.is_held() && self.facts().is_ok_and(|facts| facts.ended.is_none()) {
+            if Instant::now() >= deadline {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        false
     }
 
     pub(crate) fn close_door(&self) {
@@ -207,6 +265,18 @@ impl Place {
     /// The tree that a fork began with.
     pub fn beginning(&self) -> PathBuf {
         self.0.join("beginning")
+    }
+
+    /// Write down which snapshot is of its workspace as it was at the start.
+    pub fn keep_start(&self, snapshot: &str) -> io::Result<()> {
+        let path = self.0.join(START);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        io::Write::write_all(&mut file, snapshot.as_bytes())
+    }
+
+    /// The snapshot of its start, if there is one.
+    pub fn start(&self) -> Option<String> {
+        fs::read_to_string(self.0.join(START)).ok()
     }
 
     pub fn all_logs(&self) -> PathBuf {

@@ -251,12 +251,22 @@ pub struct SessionStats {
 #[serde(rename_all = "snake_case", tag = "answer")]
 pub(crate) enum Answer {
     Done,
-    Started { process: u32, pid: i32 },
+    Started {
+        process: u32,
+        pid: i32,
+    },
     Ended(ProcessResult),
-    Processes { processes: Vec<ProcessInfo> },
+    Processes {
+        processes: Vec<ProcessInfo>,
+    },
     Status(Box<SessionStatus>),
     Stats(SessionStats),
-    Refused { why: String, fix: String },
+    Refused {
+        why: String,
+        fix: String,
+    },
+    /// Said unasked, before the connection is closed: there are as many clients as there may be.
+    Busy,
 }
 
 #[cfg(test)]

@@ -119,7 +119,12 @@ proptest! {
         }
         let other = Scene::new();
         match other.store.import(&mut &*bytes) {
-            Ok(imported) => prop_assert_eq!(other.store.load(imported.id).unwrap(), scene.store.load(id).unwrap()),
+            // With another name or time it is another snapshot, under an id of its own, and as whole as any.
+            Ok(imported) => {
+                let same = other.store.load(imported.id).unwrap() == scene.store.load(id).unwrap();
+                prop_assert_eq!(same, imported.id == id);
+                other.assert_whole();
+            }
             Err(_) => other.assert_empty(),
         }
     }

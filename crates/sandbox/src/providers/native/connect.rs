@@ -58,7 +58,8 @@ struct Internet {
     address: Vec<u8>,
     to: SocketAddr,
     stream: bool,
-    process: Option<String>,
+    /// Its thread, which waits until it is answered.
+    caller: u32,
 }
 
 /// Where a connection goes to.
@@ -138,11 +139,10 @@ impl<'a> Connects<'a> {
             return self.as_inside(|| at_once(&socket, &address).0)?.map(|()| None);
         };
         let stream = rustix::net::sockopt::socket_type(&socket) == Ok(SocketType::STREAM);
-        let process = process_name(call.pid);
-        let internet = Internet { address, to, stream, process };
+        let internet = Internet { address, to, stream, caller: call.pid };
         match egress {
             Some(egress) if stream && leads_out(to) => {
-                if !egress.admits(to, internet.process.clone(), denials) {
+                if !egress.admits(to, || process_name(call.pid), denials) {
                     return Err(Errno::CONNREFUSED);
                 }
                 if !egress.is_open() {
@@ -160,7 +160,7 @@ impl<'a> Connects<'a> {
         &self,
         id: u64,
         socket: OwnedFd,
-        Internet { address, to, stream, process }: Internet,
+        Internet { address, to, stream, caller }: Internet,
         egress: Option<&mut Egress>,
         denials: &mut Denials,
     ) -> Result<Option<Waiting>, Errno> {
@@ -168,17 +168,19 @@ impl<'a> Connects<'a> {
         let (connected, blocks) = at_once(&socket, &address);
         match (egress, connected) {
             (Some(egress), Ok(()) | Err(Errno::INPROGRESS)) => {
-                if let (Some(from), Some(process)) = (local_address(&socket), process) {
+                // Egress is at it by now: what is only written down is looked up beside that.
+                if let (Some(from), Some(process)) = (local_address(&socket), process_name(caller)) {
                     egress.remember(from, process);
                 }
             }
             // To connect a datagram socket sends nothing, and many programs do so only to see which way an address lies.
             // Where there is a way, egress hears of what is sent.
             (Some(egress), Err(Errno::NETUNREACH)) if !stream => {
-                egress.refused_datagram(to, process, denials);
+                egress.refused_datagram(to, process_name(caller), denials);
             }
             (None, Err(error)) if leads_out(to) && is_refusal(error) => {
                 let (host, reason) = (to.ip().to_string(), NetworkReason::Off);
+                let process = process_name(caller);
                 let blocked = Blocked::Network { host, port: Some(to.port()), process, reason };
                 denials.add(Denial::new(DenialKind::Network, &blocked));
             }
@@ -338,7 +340,7 @@ impl<'a> Connects<'a> {
                     None => Ok(Some(Waiting { id, socket, what: WaitsFor::Egress { order, to }, until })),
                     Some(None) => self.reach(id, socket, to, Some(egress), denials),
                     Some(Some(reason)) => {
-                        egress.refused_for(to.to, to.process, reason, denials);
+                        egress.refused_for(to.to, process_name(to.caller), reason, denials);
                         Err(Errno::CONNREFUSED)
                     }
                 }

@@ -32,6 +32,14 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// So many connections are remembered by who made them.
 const CALLERS: usize = 16 << 10;
 
+/// So many kinds of connections are told apart, and so many refused names are remembered: a command makes up any number of
+/// names for itself and of hosts, and this process is outside its limits.
+const RECORDS: usize = 4_096;
+const TRIED: usize = 16 << 10;
+
+/// What is denied when egress has ended.
+const EVERYTHING: &str = "the network";
+
 pub(super) struct Egress {
     pid: i32,
     pidfd: OwnedFd,
@@ -55,6 +63,8 @@ pub(super) struct Egress {
     /// Datagram sockets that had no way to go, each told of by itself.
     unreachable: u64,
     gone: bool,
+    /// That was told of.
+    told_gone: bool,
 }
 
 /// What is counted together.
@@ -117,6 +127,7 @@ impl Egress {
             counters: Vec::new(),
             unreachable: 0,
             gone: false,
+            told_gone: false,
         };
         drop(theirs);
         let authority = if planned.terminates { egress.wait_for_authority()? } else { None };
@@ -221,12 +232,17 @@ impl Egress {
     }
 
     /// May this connection be? If not, it is recorded, and there is nobody to connect to.
-    pub(super) fn admits(&mut self, to: SocketAddr, process: Option<String>, denials: &mut Denials) -> bool {
+    pub(super) fn admits(
+        &mut self,
+        to: SocketAddr,
+        process: impl FnOnce() -> Option<String>,
+        denials: &mut Denials,
+    ) -> bool {
         let host = self.meant(to);
         match self.rules.decide(&host, to.port()) {
-            Ok(_) if self.gone => self.refused_for(to, process, NetworkReason::EgressGone, denials),
+            Ok(_) if self.gone => self.refused_for(to, process(), NetworkReason::EgressGone, denials),
             Ok(_) => return true,
-            Err(reason) => self.refused_for(to, process, reason, denials),
+            Err(reason) => self.refused_for(to, process(), reason, denials),
         }
         false
     }
@@ -241,10 +257,16 @@ impl Egress {
     ) {
         // What a rule would help with.
         if matches!(reason, NetworkReason::Off | NetworkReason::NotGranted | NetworkReason::Port { .. }) {
-            self.tried.insert((host.clone(), port));
+            self.remember_tried(host.clone(), port);
         }
         let blocked = Blocked::Network { host, port, process, reason };
         denials.add(Denial::new(DenialKind::Network, &blocked));
+    }
+
+    fn remember_tried(&mut self, host: String, port: Option<u16>) {
+        if self.tried.len() < TRIED {
+            self.tried.insert((host, port));
+        }
     }
 
     /// Take in all that egress has said by now.
@@ -254,6 +276,10 @@ impl Egress {
                 Some(event) => self.take_in(event, denials)?,
                 None => break,
             }
+        }
+        if self.gone && !std::mem::replace(&mut self.told_gone, true) {
+            // Nothing has an address any more: what comes next may be a name that is not found, and no connection.
+            self.deny(EVERYTHING.into(), None, None, NetworkReason::EgressGone, denials);
         }
         Ok(())
     }
@@ -294,7 +320,7 @@ impl Egress {
                     // Where rules are learned, names without a rule have addresses too.
                     let decided = self.rules.decide(&Host::Name(name.clone()), 443);
                     if matches!(decided, Err(NetworkReason::Off | NetworkReason::NotGranted)) {
-                        self.tried.insert((name.to_string(), None));
+                        self.remember_tried(name.to_string(), None);
                     }
                     self.names.insert(v4.into(), name.clone());
                     self.names.insert(v6.into(), name);
@@ -315,12 +341,12 @@ impl Egress {
             }
             Event::Opened { id, from, host, port, via } => {
                 let process = self.callers.by_address.get(&from).cloned();
-                let connection =
-                    Connection { process: process.clone(), host: host.clone(), port, via: via as u8 };
+                let connection = Connection { process, host, port, via: via as u8 };
+                let connection = told_apart(&self.totals, connection, RECORDS);
                 let none = ConnectionRecord {
-                    process,
-                    host,
-                    port,
+                    process: connection.process.clone(),
+                    host: connection.host.clone(),
+                    port: connection.port,
                     via,
                     address: None,
                     count: 0,
@@ -381,6 +407,18 @@ impl Drop for Egress {
     }
 }
 
+/// As what a connection is counted: by itself, and where there are too many kinds already by its host, or with all others.
+fn told_apart<T>(totals: &BTreeMap<Connection, T>, connection: Connection, most: usize) -> Connection {
+    if totals.len() < most || totals.contains_key(&connection) {
+        return connection;
+    }
+    let by_host = Connection { process: None, ..connection };
+    match totals.contains_key(&by_host) {
+        true => by_host,
+        false => Connection { host: "other".into(), port: 0, ..by_host },
+    }
+}
+
 /// What found no way out. No call waits for its owner to be sent, so that only the kernel knows how many there were.
 fn unsent_datagrams(counters: &[File]) -> u64 {
     let mut datagrams = 0;
@@ -414,5 +452,32 @@ fn upstream() -> Upstream {
         https: read("HTTPS_PROXY"),
         all: read("ALL_PROXY"),
         except: read("NO_PROXY"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn made_up_names_are_not_told_apart_for_ever() {
+        let mut totals = BTreeMap::new();
+        let of = |process: String, host: &str| Connection {
+            process: Some(process),
+            host: host.into(),
+            port: 443,
+            via: 0,
+        };
+        let known = Connection { process: None, ..of(String::new(), "a.test") };
+        totals.insert(known.clone(), 1);
+        for number in 0..100 {
+            let connection = told_apart(&totals, of(format!("p{number}"), "a.test"), 10);
+            *totals.entry(connection).or_insert(0) += 1;
+            let connection = told_apart(&totals, of(format!("p{number}"), &format!("h{number}.test")), 10);
+            *totals.entry(connection).or_insert(0) += 1;
+        }
+        assert!(totals.len() <= 11, "{}", totals.len());
+        assert_eq!(totals.values().sum::<i32>(), 201);
+        assert!(totals[&known] > 50, "a host that is known is still told");
     }
 }

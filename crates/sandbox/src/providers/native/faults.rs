@@ -15,8 +15,19 @@ pub(crate) struct Steps {
 
 impl Steps {
     pub(super) fn for_side(side: &str) -> Self {
-        let wanted = if cfg!(debug_assertions) { std::env::var("RINGFENCE_FAULT").ok() } else { None };
-        let fail_at = wanted.and_then(|text| text.strip_prefix(side)?.strip_prefix(':')?.parse().ok());
+        Self::failing(Self::wanted_fault(), side)
+    }
+
+    /// What the environment asks for.
+    pub(in crate::providers) fn wanted_fault() -> Option<String> {
+        if cfg!(debug_assertions) { std::env::var("RINGFENCE_FAULT").ok() } else { None }
+    }
+
+    /// The same, as a process without that environment was told.
+    pub(in crate::providers) fn failing(wanted: Option<String>, side: &str) -> Self {
+        let fail_at = wanted
+            .filter(|_| cfg!(debug_assertions))
+            .and_then(|text| text.strip_prefix(side)?.strip_prefix(':')?.parse().ok());
         Self { done: Cell::new(0), fail_at }
     }
 

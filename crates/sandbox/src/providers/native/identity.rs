@@ -15,7 +15,7 @@ use super::setup::{Failure, failure};
 use crate::plan::{Access, Ids, Mount, Plan, WORKSPACE};
 
 /// In the owner, for root: map the files' owner to the unused id outside, and nothing else.
-pub(super) fn map_from_outside(pid: i32, ids: &Ids) -> io::Result<()> {
+pub(in crate::providers) fn map_from_outside(pid: i32, ids: &Ids) -> io::Result<()> {
     let Some(mapped) = ids.mapped else { return Ok(()) };
     write_id_map(
         &pid.to_string(),
@@ -57,8 +57,23 @@ pub(super) fn rename(ids: &Ids, steps: &Steps) -> Result<(), Failure> {
     })
 }
 
+/// Which of a plan's trees are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::providers) enum Wanted {
+    All,
+    /// What does not depend on the order.
+    Ahead,
+    /// What comes with it.
+    Late,
+}
+
 /// In the owner, for root: the sources that the sandbox sees as its own, mapped by the child's user namespace.
-pub(super) fn map_trees(pid: i32, plan: &Plan, steps: &Steps) -> Result<Vec<(usize, OwnedFd)>, Failure> {
+pub(in crate::providers) fn map_trees(
+    pid: i32,
+    plan: &Plan,
+    wanted: Wanted,
+    steps: &Steps,
+) -> Result<Vec<(usize, OwnedFd)>, Failure> {
     if plan.ids.mapped.is_none() {
         return Ok(Vec::new());
     }
@@ -66,6 +81,10 @@ pub(super) fn map_trees(pid: i32, plan: &Plan, steps: &Steps) -> Result<Vec<(usi
     let namespace = steps.run("open", &path, || File::open(&path))?;
     let mut trees = Vec::new();
     for (index, mount) in plan.mounts.iter().enumerate() {
+        let is_late = plan.late.get(index).copied().unwrap_or(true);
+        if wanted != Wanted::All && is_late != (wanted == Wanted::Late) {
+            continue;
+        }
         let (source, must) = match mount {
             Mount::Bind { source, target, own_ids: true, access } => {
                 let own = plan.workspace.as_ref().and_then(|workspace| workspace.own_path.as_deref());

@@ -6,15 +6,18 @@ use std::time::Instant;
 use ringfence_guard::FromGuard;
 use ringfence_linux::seccomp::Rules;
 use ringfence_linux::{
-    Cgroup, CgroupError, Exited, Fork, Hierarchy, Namespaces, SignalFd, control_pair, exit_now, fork_into,
-    is_hung_up, recv_with_fds, send_with_fds, unblock_all, wait_for,
+    Cgroup, CgroupError, Exited, Fork, Hierarchy, Message, Namespaces, SignalFd, control_pair, exit_now,
+    fork_into, is_hung_up, recv_with_fds, send_with_fds, unblock_all, wait_for,
 };
+use ringfence_policy::ProviderName;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 
-use super::child::{Inheritance, live};
+use super::child::{Inheritance, Maker, Order, Start, live};
 use super::egress::Egress;
 use super::faults::Steps;
-use super::identity::{map_from_outside, map_trees};
+use super::identity::{Wanted, map_from_outside, map_trees};
+use super::ready::{Ahead, Ready, is_stale};
 use super::setup::Failure;
 use super::supervise::{Watched, supervise};
 use super::warden::Warden;
@@ -24,6 +27,8 @@ use crate::network::trust_mounts;
 use crate::outcome::{Captured, End, Outcome, Usage};
 use crate::plan::Plan;
 use crate::protect::{GitDirectory, Protection, sweep_placeholders};
+use crate::providers::Wrapper;
+use crate::providers::outer::{self, Errand, Made, Order as RemoteOrder, Outer};
 use crate::refusal::{Refusal, fix_for};
 use crate::request::{Request, Stream};
 
@@ -61,6 +66,8 @@ pub(crate) struct Root {
     pub(crate) pid: i32,
     pidfd: OwnedFd,
     waited: bool,
+    /// Whose child it is, where that is not this process.
+    outer: Option<Outer>,
 }
 
 impl Root {
@@ -71,7 +78,16 @@ impl Root {
     /// How it ended, its CPU time in microseconds and its largest resident size.
     pub(crate) fn wait(&mut self) -> Option<(Exited, u64, u64)> {
         self.waited = true;
-        wait_for(self.pid).ok().flatten()
+        match &mut self.outer {
+            None => wait_for(self.pid).ok().flatten(),
+            Some(outer) => {
+                let used = outer.wait();
+                // If its parent was killed first, it ends by itself, and is another's to wait for.
+                let mut polled = [PollFd::from_borrowed_fd(self.pidfd.as_fd(), PollFlags::IN)];
+                let _ = rustix::io::retry_on_intr(|| poll(&mut polled, None));
+                used
+            }
+        }
     }
 }
 
@@ -84,7 +100,32 @@ impl Drop for Root {
     }
 }
 
-pub(crate) fn run(request: &Request, plan: Plan) -> Result<Outcome, Refusal> {
+/// What is left of a sandbox whose command has ended: the kernel takes it down. Dropping this waits until it is gone.
+#[derive(Debug, Default)]
+#[must_use = "a sandbox is gone when this is cleared"]
+pub struct Remains {
+    /// Before the group, which can't be removed as long as it has processes.
+    root: Option<Root>,
+    cgroup: Option<Cgroup>,
+}
+
+impl Remains {
+    /// Wait until all of it is gone; with what is not.
+    pub fn clear(mut self) -> Vec<String> {
+        drop(self.root.take());
+        // The command has run: what came of it is not lost for this.
+        let left = self.cgroup.as_mut().and_then(|cgroup| cgroup.remove().err());
+        left.iter().map(|error| format!("left behind: {error}")).collect()
+    }
+}
+
+/// Make a sandbox, or take the one that was made ahead where it fits, and run the command to its end. Where it could write
+/// in a workspace of the user's, nothing remains of it.
+pub(crate) fn run(
+    request: &Request,
+    plan: Plan,
+    ready: Option<Ready>,
+) -> Result<(Outcome, Remains), Refusal> {
     let protection = match &plan.workspace {
         Some(workspace) => {
             sweep_placeholders(&request.state);
@@ -92,11 +133,19 @@ pub(crate) fn run(request: &Request, plan: Plan) -> Result<Outcome, Refusal> {
         }
         None => Protection::none(),
     };
-    let ran = run_protected(request, plan, &protection);
-    let notes = protection.finish();
-    ran.map(|mut outcome| {
-        outcome.notes.extend(notes);
+    let shared = plan.workspace.is_some();
+    let ran = run_protected(request, plan, &protection, ready);
+    if !shared {
+        return ran;
+    }
+    let cleared = ran.map(|(mut outcome, remains)| {
+        outcome.notes.extend(remains.clear());
         outcome
+    });
+    let notes = protection.finish();
+    cleared.map(|mut outcome| {
+        outcome.notes.extend(notes);
+        (outcome, Remains::default())
     })
 }
 
@@ -107,15 +156,22 @@ pub(crate) struct Launched {
     pub(crate) cgroup: Option<Cgroup>,
     pub(crate) control: OwnedFd,
     pub(crate) signals: SignalFd,
-    rules: Rules,
-    git: Vec<GitDirectory>,
+    pub(super) rules: Rules,
+    pub(super) git: Vec<GitDirectory>,
     egress: Option<Egress>,
+    /// What guard said before anybody watched.
+    pub(super) early: Vec<Message>,
 }
 
 impl Launched {
+    /// What takes a moment to be gone.
+    fn remains(self) -> Remains {
+        Remains { root: Some(self.root), cgroup: self.cgroup }
+    }
+
     /// Who serves it from now on.
     pub(crate) fn warden<'a>(&'a mut self, plan: &'a Plan, trace: bool) -> (Warden<'a>, Held<'a>) {
-        let Self { root, cgroup, control, signals, rules, git, egress } = self;
+        let Self { root, cgroup, control, signals, rules, git, egress, .. } = self;
         let control: BorrowedFd<'a> = OwnedFd::as_fd(control);
         let warden = Warden::new(plan, rules, git, trace, (root.pid, control), egress.take());
         (warden, Held { root, cgroup, control, signals })
@@ -130,6 +186,12 @@ pub(crate) struct Held<'a> {
     pub(crate) signals: &'a SignalFd,
 }
 
+/// How much of the order is known.
+pub(super) enum When<'a> {
+    Now { protection: &'a Protection, files: [OwnedFd; 3] },
+    Ahead(Ahead),
+}
+
 /// Fork the sandbox's first process and hand it what only its owner can give.
 pub(crate) fn launch(
     request: &Request,
@@ -137,11 +199,20 @@ pub(crate) fn launch(
     protection: &Protection,
     files: [OwnedFd; 3],
 ) -> Result<Launched, Refusal> {
-    let steps = Steps::for_side("parent");
+    make(request, plan, When::Now { protection, files }, &Steps::for_side("parent"))
+}
+
+/// As far as what is known of the order goes.
+pub(super) fn make(
+    request: &Request,
+    plan: &mut Plan,
+    when: When<'_>,
+    steps: &Steps,
+) -> Result<Launched, Refusal> {
     // Before guard, which is a copy of this process as it is then, and before anything that egress should not have.
     let egress = match &plan.egress {
         Some(planned) => {
-            let (egress, authority) = Egress::start(planned, &steps)?;
+            let (egress, authority) = Egress::start(planned, steps)?;
             let trusted = authority.map(|authority| trust_mounts(planned, &authority));
             plan.mounts.extend(trusted.into_iter().flatten());
             Some(egress)
@@ -150,21 +221,50 @@ pub(crate) fn launch(
     };
     let plan = &*plan;
     let hierarchy = plan.cgroups.clone();
-    let git = protection.git_directories();
+    let git = match &when {
+        When::Now { protection, .. } => protection.git_directories(),
+        When::Ahead(_) => Vec::new(),
+    };
     let rules = syscalls::rules(&request.policy.policy, plan, &git, request.trace);
     let filter = if plan.seccomp { Some(syscalls::filter(&rules)?) } else { None };
     let (control, far_control) = steps.run("make a control channel", "", control_pair)?;
     let signals = steps.run("watch signals", "", || SignalFd::new(FORWARDED))?;
+    let wrapped = Wrapper::of(plan.provider);
     let needs_cgroup = plan.limits.cgroup != Default::default();
     // v2 enters at the fork; v1 is made beside it, while the child builds its root.
     let early = if needs_cgroup && matches!(hierarchy, Hierarchy::V2 { .. }) {
-        Some(make_cgroup(&hierarchy, plan, &steps)?)
+        Some(make_cgroup(&hierarchy, plan, steps)?)
     } else {
         None
     };
     let entrance =
         early.as_ref().map(Cgroup::v2_directory).transpose().map_err(|error| cgroup_refusal(&error))?;
     let entrance = entrance.flatten();
+    if let Some(wrapper) = wrapped {
+        let When::Now { protection, files } = when else { return Err(only_native_is_made_ahead()) };
+        let order = RemoteOrder::new(request, plan, protection.pins(), filter.as_ref());
+        let errand = Errand {
+            plan,
+            program: wrapper.program(),
+            words: &|given| wrapper.words(plan, given),
+            order: &order,
+            stdio: files,
+            control: control.as_fd(),
+            far_control,
+            cgroup: entrance.as_ref().map(AsFd::as_fd),
+        };
+        let Made { outer, pid, pidfd } = outer::launch(errand, steps)?;
+        let root = Root { pid, pidfd, waited: false, outer: Some(outer) };
+        let mut launched =
+            Launched { root, cgroup: early, control, signals, rules, git, egress, early: Vec::new() };
+        if needs_cgroup && launched.cgroup.is_none() {
+            launched.cgroup = Some(make_cgroup(&hierarchy, plan, steps)?);
+        }
+        return match let_in(launched.cgroup.as_ref(), launched.control.as_fd(), steps) {
+            Ok(()) => Ok(launched),
+            Err(refusal) => Err(last_words(launched.control.as_fd()).unwrap_or(refusal)),
+        };
+    }
     let forked =
         steps.run("make namespaces", "", || fork_into(namespaces(), entrance.as_ref().map(AsFd::as_fd)))?;
     let Fork::Parent { pid, pidfd } = forked else {
@@ -172,19 +272,33 @@ pub(crate) fn launch(
         if unblock_all().is_err() {
             exit_now(1);
         }
-        let pins = protection.pins();
-        live(far_control, Inheritance { request, plan, pins, stdio: files, filter: filter.as_ref() })
+        let (argv, stream, filter) = (&request.argv[..], request.stream, filter.as_ref());
+        let start = match when {
+            When::Now { protection, files: stdio } => {
+                Start::Now(Order { argv, stream, pins: protection.pins(), stdio, filter })
+            }
+            When::Ahead(Ahead::Open) => Start::Open,
+            When::Ahead(Ahead::Closed) => Start::Closed { filter },
+        };
+        let shape = plan.egress.as_ref().map(|egress| &egress.shape);
+        live(
+            far_control,
+            Inheritance { plan, start, maker: Maker::Owner, steps: Steps::for_side("child"), shape },
+        )
     };
+    let wanted = if matches!(when, When::Now { .. }) { Wanted::All } else { Wanted::Ahead };
     let mut cgroup = early;
-    let root = Root { pid, pidfd, waited: false };
-    drop((far_control, files, entrance));
-    let handed = hand_over(pid, plan, control.as_fd(), &steps).and_then(|()| {
+    let root = Root { pid, pidfd, waited: false, outer: None };
+    drop((far_control, when, entrance));
+    let mapped = steps.run("write the id map", "", || map_from_outside(pid, &plan.ids));
+    let handed = mapped.map_err(Refusal::from).and_then(|()| {
+        hand_over(pid, plan, wanted, control.as_fd(), steps)?;
         if needs_cgroup && cgroup.is_none() {
-            cgroup = Some(make_cgroup(&hierarchy, plan, &steps)?);
+            cgroup = Some(make_cgroup(&hierarchy, plan, steps)?);
         }
-        let_in(cgroup.as_ref(), control.as_fd(), &steps)
+        let_in(cgroup.as_ref(), control.as_fd(), steps)
     });
-    let launched = Launched { root, cgroup, control, signals, rules, git, egress };
+    let launched = Launched { root, cgroup, control, signals, rules, git, egress, early: Vec::new() };
     // A child that has failed says why; that its owner could not reach it then is only what follows.
     match handed {
         Ok(()) => Ok(launched),
@@ -192,51 +306,87 @@ pub(crate) fn launch(
     }
 }
 
-fn run_protected(request: &Request, mut plan: Plan, protection: &Protection) -> Result<Outcome, Refusal> {
+fn only_native_is_made_ahead() -> Refusal {
+    Refusal::bad("only `native` makes sandboxes ahead of their order", "leave --provider or the pool out")
+}
+
+fn run_protected(
+    request: &Request,
+    mut plan: Plan,
+    protection: &Protection,
+    ready: Option<Ready>,
+) -> Result<(Outcome, Remains), Refusal> {
     let started = Instant::now();
+    // One that waits was made by `native`.
+    let handed = match ready.filter(|_| plan.provider == ProviderName::Native) {
+        Some(ready) => {
+            let (files, pipes) = stdio::prepare(request.stream)?;
+            ready.hand_out(request, &plan, protection, files)?.map(|launched| (launched, pipes))
+        }
+        None => None,
+    };
+    if let Some((mut launched, pipes)) = handed {
+        match attend(request, &plan, &mut launched, pipes, started) {
+            // Nothing has run: what the host has replaced since shows through in this one, and not in a new one.
+            Err(refusal) if is_stale(&refusal) => {}
+            ran => return Ok((ran?, launched.remains())),
+        }
+    }
     let (files, pipes) = stdio::prepare(request.stream)?;
     let mut launched = launch(request, &mut plan, protection, files)?;
-    let (warden, held) = launched.warden(&plan, request.trace);
+    let outcome = attend(request, &plan, &mut launched, pipes, started)?;
+    Ok((outcome, launched.remains()))
+}
+
+/// Watch the command to its end.
+fn attend(
+    request: &Request,
+    plan: &Plan,
+    launched: &mut Launched,
+    pipes: Option<stdio::Pipes>,
+    started: Instant,
+) -> Result<Outcome, Refusal> {
+    let early = std::mem::take(&mut launched.early);
+    let ahead = !early.is_empty();
+    let (warden, held) = launched.warden(plan, request.trace);
     let Held { root, cgroup, control, signals } = held;
-    let watched = Watched { request, plan: &plan, root, control, signals, pipes, warden, started };
-    let ended = supervise(watched);
+    let ended = supervise(Watched { request, plan, root, control, signals, pipes, warden, started, early });
     root.kill();
-    // Read beside the kernel, which takes the namespaces down now; `root` is waited for in any case when it is dropped.
+    // Beside the kernel, which takes the namespaces down now.
     let mut ended = ended?;
     if let Some(cgroup) = &cgroup {
-        ended.note_limits(cgroup, request, &plan);
+        ended.note_limits(cgroup, request, plan);
     }
     // Only a captured run's caller sees them.
     let counted = cgroup.as_ref().filter(|_| request.stream == Stream::Capture);
     let peak_memory = counted.and_then(Cgroup::peak_memory);
     let peak_processes = counted.and_then(Cgroup::peak_processes);
-    let usage = root.wait();
+    let used = ended.used.or_else(|| root.wait().map(|(_, cpu, memory)| (cpu, memory)));
     let usage = Usage {
-        cpu: std::time::Duration::from_micros(usage.map_or(0, |(_, cpu, _)| cpu)),
-        max_memory: peak_memory.or(usage.map(|(_, _, rss)| rss)).unwrap_or(0),
+        cpu: std::time::Duration::from_micros(used.map_or(0, |(cpu, _)| cpu)),
+        max_memory: peak_memory.or(used.map(|(_, memory)| memory)).unwrap_or(0),
         processes: peak_processes.map_or(1, |peak| peak.saturating_sub(1)),
     };
-    // The command has run: what came of it is not lost for this.
-    let left = cgroup.as_mut().and_then(|cgroup| cgroup.remove().err());
-    let notes = left.iter().map(|error| format!("left behind: {error}")).collect();
     let end = ended.end.unwrap_or(End::Exited(Exited::Signal(9)));
     if end != End::Exited(Exited::Code(0)) {
-        ended.infer_limits(request, &plan);
+        ended.infer_limits(request, plan);
     }
     if !request.trace && end != End::Exited(Exited::Code(0)) {
-        for denial in infer(&plan, &ended.stderr, |path| path.symlink_metadata().is_ok()) {
+        for denial in infer(plan, &ended.stderr, |path| path.symlink_metadata().is_ok()) {
             ended.denials.add(denial);
         }
     }
     Ok(Outcome {
         end,
         duration: started.elapsed(),
+        start: ended.start,
         usage,
         captured: Captured { stdout: ended.stdout, stderr: ended.stderr, truncated: ended.truncated },
         denials: ended.denials.into_vec(),
-        notes,
+        notes: Vec::new(),
         network: ended.network,
-        receipt: plan.receipt,
+        receipt: plan.receipt.clone(),
+        ahead,
     })
 }
 
@@ -251,7 +401,7 @@ fn let_in(cgroup: Option<&Cgroup>, control: BorrowedFd<'_>, steps: &Steps) -> Re
 }
 
 /// Why the child gave up, if it has; what it said before that is read past.
-fn last_words(control: BorrowedFd<'_>) -> Option<Refusal> {
+pub(super) fn last_words(control: BorrowedFd<'_>) -> Option<Refusal> {
     if !is_hung_up(control).ok()? {
         return None;
     }
@@ -284,10 +434,15 @@ fn make_cgroup(hierarchy: &Hierarchy, plan: &Plan, steps: &Steps) -> Result<Cgro
     Cgroup::create(hierarchy, &plan.limits.cgroup).map_err(|error| cgroup_refusal(&error))
 }
 
-/// Write the child's id map and send it the trees that only the owner can map.
-fn hand_over(pid: i32, plan: &Plan, control: BorrowedFd<'_>, steps: &Steps) -> Result<(), Refusal> {
-    steps.run("write the id map", "", || map_from_outside(pid, &plan.ids))?;
-    let trees = map_trees(pid, plan, steps)?;
+/// Send the child the trees that only the owner can map.
+pub(super) fn hand_over(
+    pid: i32,
+    plan: &Plan,
+    wanted: Wanted,
+    control: BorrowedFd<'_>,
+    steps: &Steps,
+) -> Result<(), Refusal> {
+    let trees = map_trees(pid, plan, wanted, steps)?;
     for chunk in trees.chunks(TREES_A_MESSAGE) {
         let indices: Vec<u8> = chunk.iter().flat_map(|(index, _)| (*index as u16).to_le_bytes()).collect();
         let fds: Vec<BorrowedFd<'_>> = chunk.iter().map(|(_, tree)| tree.as_fd()).collect();

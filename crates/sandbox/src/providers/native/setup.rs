@@ -3,22 +3,20 @@
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use ringfence_linux::{
-    MountFlags, attach, clone_mount, clone_tree, make_private, mount_devpts, mount_overlay, mount_proc,
-    mount_tmpfs, pivot_into, restrict_mount, restrict_tree,
+    MountFlags, attach, clone_tree, mount_devpts, mount_overlay, mount_proc, mount_tmpfs, restrict_mount,
+    restrict_tree,
 };
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::io::Errno;
 use rustix::mount::mount_bind;
 
-use super::faults::Steps;
-use crate::attachment::FileId;
-use crate::plan::{Access, Mount, Plan, PlannedWorkspace, WORKSPACE};
-use crate::protect::Pins;
+use super::root::{Builder, Part, PlaceLate};
+use crate::plan::{Access, Mount, Plan, WORKSPACE};
 
 /// A step that failed, to be told to the owner.
 #[derive(Debug)]
@@ -36,10 +34,10 @@ pub(super) fn failure(step: &'static str, subject: impl AsRef<Path>, error: &io:
     Failure { step, subject, errno: error.raw_os_error().unwrap_or(0) }
 }
 
-type Done = Result<(), Failure>;
+pub(super) type Done = Result<(), Failure>;
 
 /// Where in the stage the root is built.
-const ROOT: &str = "root";
+pub(super) const ROOT: &str = "root";
 
 /// What of /proc is shown empty: directories and files.
 const MASKED: [(&str, &[&str]); 2] = [
@@ -48,102 +46,12 @@ const MASKED: [(&str, &[&str]); 2] = [
 ];
 const READ_ONLY: &[&str] = &["bus", "fs", "irq", "sys", "sysrq-trigger"];
 
-struct Builder<'a> {
-    plan: &'a Plan,
-    pins: &'a Pins,
-    steps: &'a Steps,
-    root: PathBuf,
-    stage: PathBuf,
-    layers: u32,
-    temporary: u32,
-    /// Where writes to a copy-on-write workspace go, mapped by the owner; an ordinary user's is cloned here.
-    workspace_layers: Option<OwnedFd>,
-}
-
-/// Build the plan's root and make it this namespace's. `trees` are the mounts' sources that the owner cloned and
-/// mapped, by index in the plan, the workspace's layers after them; the others are cloned here.
-pub(super) fn build_root(plan: &Plan, pins: &Pins, mut trees: Vec<Option<OwnedFd>>, steps: &Steps) -> Done {
-    steps.run("make mounts private", "/", make_private)?;
-    let workspace_layers = if trees.len() > plan.mounts.len() { trees.pop().flatten() } else { None };
-    let sources = clone_sources(plan, trees, steps)?;
-    let stage = ["/tmp", "/mnt", "/usr", "/etc"]
-        .into_iter()
-        .map(PathBuf::from)
-        .find(|path| path.is_dir())
-        .ok_or_else(|| failure("find a place for the root", "/", &io::ErrorKind::NotFound.into()))?;
-    let root = stage.join(ROOT);
-    // Every mode here is meant as it is written; the command gets the caller's umask back.
-    let umask = rustix::process::umask(Mode::empty());
-    let mut builder = Builder { plan, pins, steps, root, stage, layers: 0, temporary: 0, workspace_layers };
-    builder.mount_stage()?;
-    for (index, (mount, source)) in plan.mounts.iter().zip(&sources).enumerate() {
-        builder.place(index, mount, source.as_ref().map(AsFd::as_fd))?;
-    }
-    builder.finish()?;
-    rustix::process::umask(umask);
-    Ok(())
-}
-
-fn clone_sources(
-    plan: &Plan,
-    trees: Vec<Option<OwnedFd>>,
-    steps: &Steps,
-) -> Result<Vec<Option<OwnedFd>>, Failure> {
-    let mut sources = Vec::with_capacity(plan.mounts.len());
-    for (mount, tree) in plan.mounts.iter().zip(trees.into_iter().chain(std::iter::repeat_with(|| None))) {
-        let source = match (tree, mount) {
-            (Some(tree), _) => Some(tree),
-            // The workspace's second name is made from its first, protected names included.
-            (None, Mount::Bind { source, target, .. }) if is_second_name(plan, source, target) => None,
-            (None, Mount::Bind { source, .. }) => Some(steps.run("open", source, || clone_tree(source))?),
-            // An overlay of an ordinary user's directory takes it by its path: see `overlay`.
-            (None, Mount::Overlay { source, .. }) => Some(steps.run("open", source, || clone_tree(source))?),
-            (None, Mount::Layered { lower, .. }) => {
-                Some(steps.run("open what lies beneath the workspace,", lower, || clone_mount(lower))?)
-            }
-            (None, _) => None,
-        };
-        if let (Some(workspace), Some(tree), Mount::Bind { target, .. } | Mount::Layered { target, .. }) =
-            (&plan.workspace, &source, mount)
-            && target == Path::new(WORKSPACE)
-        {
-            steps.run("recognise the workspace", &workspace.source, || is_same(workspace, tree.as_fd()))?;
-        }
-        if let (Some((_, expected)), Some(tree), Mount::Bind { source, .. } | Mount::Overlay { source, .. }) =
-            (plan.attached.iter().find(|(target, _)| target == mount.target()), &source, mount)
-        {
-            steps.run("recognise", source, || match FileId::of(tree)? {
-                found if found == *expected => Ok(()),
-                _ => Err(Errno::STALE.into()),
-            })?;
-        }
-        sources.push(source);
-    }
-    Ok(sources)
-}
-
-/// The directory that was planned for, not one that took its place since.
-fn is_same(workspace: &PlannedWorkspace, tree: BorrowedFd<'_>) -> io::Result<()> {
-    let facts = rustix::fs::fstat(tree)?;
-    if facts.st_dev == workspace.device && facts.st_ino == workspace.inode {
-        Ok(())
-    } else {
-        Err(io::Error::from_raw_os_error(116)) // ESTALE
-    }
-}
-
-fn is_second_name(plan: &Plan, source: &Path, target: &Path) -> bool {
-    plan.workspace
-        .as_ref()
-        .is_some_and(|found| found.source == source && found.own_path.as_deref() == Some(target))
-}
-
 impl Builder<'_> {
     /// The stage holds the private layer, and the root is mounted in it: letting go of the old root then takes the
     /// stage away too, and one wait for the kernel's readers of mounts is enough.
-    fn mount_stage(&self) -> Done {
+    pub(super) fn mount_stage(&self, plan: &Plan) -> Done {
         let Self { root, stage, steps, .. } = self;
-        let disk = self.plan.limits.disk;
+        let disk = plan.limits.disk;
         steps.run("mount the private layer", "", || {
             mount_tmpfs(stage, disk, inodes(disk), 0o700)?;
             // What hidden paths show, and our own files: on one read-only mount, whose clones have its attributes.
@@ -151,13 +59,7 @@ impl Builder<'_> {
             make_dir(&empty, 0o755)?;
             make_dir(&empty.join("dir"), 0o555)?;
             write_file(&empty.join("file"), "", 0o444)?;
-            for (index, mount) in self.plan.mounts.iter().enumerate() {
-                if let Mount::File { text, .. } = mount {
-                    write_file(&empty.join(index.to_string()), text, 0o444)?;
-                }
-            }
-            mount_bind(&empty, &empty)?;
-            restrict_mount(&empty, MountFlags { no_exec: true, ..MountFlags::READ_ONLY })
+            self.write_files(plan, Part::Ahead)
         })?;
         // A mount of its own, so that it can be read-only and pivoted into, but no filesystem of its own.
         steps.run("mount the root", root, || {
@@ -166,11 +68,35 @@ impl Builder<'_> {
         })
     }
 
+    /// Our own files, and whatever else is in their place on the stage, read-only.
+    pub(super) fn write_files(&self, plan: &Plan, part: Part) -> io::Result<()> {
+        let place = self.stage.join(part.files());
+        if part == Part::Late {
+            make_dir(&place, 0o755)?;
+        }
+        for (index, mount) in plan.mounts.iter().enumerate() {
+            if let Mount::File { text, .. } = mount
+                && Part::of(plan, index) == part
+            {
+                write_file(&place.join(index.to_string()), text, 0o444)?;
+            }
+        }
+        mount_bind(&place, &place)?;
+        restrict_mount(&place, MountFlags { no_exec: true, ..MountFlags::READ_ONLY })
+    }
+
     fn inside(&self, target: &Path) -> PathBuf {
         self.root.join(target.strip_prefix("/").unwrap_or(target))
     }
 
-    fn place(&mut self, index: usize, mount: &Mount, source: Option<BorrowedFd<'_>>) -> Done {
+    pub(super) fn place(
+        &mut self,
+        plan: &Plan,
+        index: usize,
+        mount: &Mount,
+        source: Option<BorrowedFd<'_>>,
+        late: &mut PlaceLate<'_>,
+    ) -> Done {
         let steps = self.steps;
         let target = self.inside(mount.target());
         match (mount, source) {
@@ -182,7 +108,7 @@ impl Builder<'_> {
                     self.make_mountpoint(&target, is_directory(tree)?)?;
                     attach(tree, &target)
                 })?;
-                self.pin_workspace(at, &target)
+                self.pin_workspace(plan, at, &target, late)
             }
             (Mount::Bind { target: at, .. }, None) => steps.run("bind", at, || {
                 let tree = clone_tree(&self.inside(Path::new(WORKSPACE)))?;
@@ -193,14 +119,14 @@ impl Builder<'_> {
                 steps.run("mount a throwaway layer on", at, || self.overlay(tree, &target))
             }
             (Mount::Layered { target: at, layers, .. }, Some(tree)) => {
-                let layers = match self.workspace_layers.take() {
+                let layers = match late.workspace_layers.take() {
                     Some(mapped) => mapped,
-                    None => steps.run("open", layers, || clone_mount(layers))?,
+                    None => steps.run("open", layers, || self.clone_mount_of_host(layers))?,
                 };
                 steps.run("mount the layers of the workspace at", at, || {
                     self.layered(tree, layers.as_fd(), &target)
                 })?;
-                self.pin_workspace(at, &target)
+                self.pin_workspace(plan, at, &target, late)
             }
             (Mount::Private { target: at, mode }, _) => steps.run("make a private directory at", at, || {
                 let layer = self.next_layer();
@@ -223,13 +149,15 @@ impl Builder<'_> {
             (Mount::Symlink { target: at, to }, _) => {
                 steps.run("link", at, || with_parents(&target, || std::os::unix::fs::symlink(to, &target)))
             }
-            (Mount::File { target: at, .. }, _) => steps.run("write", at, || {
-                match mount_bind(self.stage.join("empty").join(index.to_string()), &target) {
+            (Mount::File { target: at, .. }, _) => {
+                let ours = self.stage.join(Part::of(plan, index).files()).join(index.to_string());
+                self.covers.push(target.clone());
+                steps.run("write", at, || match mount_bind(&ours, &target) {
                     // The host has no such file.
                     Err(Errno::NOENT) => Ok(()),
                     bound => Ok(bound?),
-                }
-            }),
+                })
+            }
             (Mount::Device { target: at }, _) => steps.run("bind the device", at, || {
                 self.make_mountpoint(&target, false)?;
                 mount_bind(at, &target)?;
@@ -281,9 +209,12 @@ impl Builder<'_> {
         mount_overlay(&below, &above.join("upper"), &above.join("work"), target)
     }
 
-    fn pin_workspace(&self, at: &Path, target: &Path) -> Done {
-        if at == Path::new(WORKSPACE) && self.plan.workspace.is_some() {
-            self.pins.mount(target, &self.stage.join("empty"), self.steps)?;
+    fn pin_workspace(&self, plan: &Plan, at: &Path, target: &Path, late: &PlaceLate<'_>) -> Done {
+        if at == Path::new(WORKSPACE)
+            && plan.workspace.is_some()
+            && let Some(pins) = late.pins
+        {
+            pins.mount(target, &self.stage.join("empty"), self.steps)?;
         }
         Ok(())
     }
@@ -374,12 +305,6 @@ impl Builder<'_> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             made => made,
         }
-    }
-
-    fn finish(self) -> Done {
-        let Self { root, steps, .. } = &self;
-        steps.run("make the root read-only", "", || restrict_mount(root, MountFlags::READ_ONLY))?;
-        steps.run("pivot into the root", "", || pivot_into(root))
     }
 }
 

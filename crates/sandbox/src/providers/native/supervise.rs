@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use ringfence_guard::{FromGuard, ToGuard};
 use ringfence_linux::{
-    Cgroup, CgroupLimits, SignalFd, recv_with_fds, send_with_fds, stop_self, sweep_cgroups,
+    Cgroup, CgroupLimits, Message, SignalFd, recv_with_fds, send_with_fds, stop_self, sweep_cgroups,
 };
 use ringfence_policy::{Blocked, Clause, Origin};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -25,7 +25,7 @@ use crate::plan::Plan;
 use crate::protect::sweep_placeholders;
 use crate::refusal::Refusal;
 use crate::request::{Request, Stream};
-use crate::write_bound::BoundWatch;
+use crate::write_bound::{BoundWatch, beyond_quota};
 
 const SIGHUP: i32 = 1;
 const SIGINT: i32 = 2;
@@ -48,17 +48,23 @@ pub(super) struct Watched<'a> {
     pub(super) pipes: Option<Pipes>,
     pub(super) warden: Warden<'a>,
     pub(super) started: Instant,
+    /// What guard said before: the sandbox was made ahead, and swept for then.
+    pub(super) early: Vec<Message>,
 }
 
 /// What the loop has seen.
 #[derive(Debug, Default)]
 pub(super) struct Ended {
     pub(super) end: Option<End>,
+    /// CPU time in microseconds and largest resident size, where guard could say them.
+    pub(super) used: Option<(u64, u64)>,
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: Vec<u8>,
     pub(super) truncated: bool,
     pub(super) denials: Denials,
     pub(super) network: Option<NetworkRecord>,
+    /// How long it took until the walls were up.
+    pub(super) start: Option<Duration>,
 }
 
 /// What guard never says to this owner.
@@ -101,8 +107,9 @@ impl Ended {
 
     /// What the cgroup counted.
     pub(super) fn note_limits(&mut self, cgroup: &Cgroup, request: &Request, plan: &Plan) {
+        let counts = cgroup.counts();
         for (count, clause) in
-            [(cgroup.oom_kills(), Clause::LimitMemory), (cgroup.refused_forks(), Clause::LimitProcesses)]
+            [(counts.oom_kills(), Clause::LimitMemory), (counts.refused_forks(), Clause::LimitProcesses)]
         {
             if count > 0 {
                 let denial = Denial { count, ..limit_denial(request, plan, clause) };
@@ -134,13 +141,17 @@ struct Loop<'a> {
     /// When the command is killed after it was asked to end, and by which signal it was asked.
     asked: Option<(Instant, i32)>,
     watch_terminal: bool,
+    swept: bool,
 }
 
 pub(super) fn supervise(watched: Watched<'_>) -> Result<Ended, Refusal> {
     let deadline = watched.plan.limits.wall_time.map(|limit| watched.started + limit);
     let watch_terminal = watched.request.stream == Stream::Inherit && isatty(rustix::stdio::stdin());
     let bound = BoundWatch::new(&watched.request.attached);
+    let mut watched = watched;
+    let early = std::mem::take(&mut watched.early);
     let mut watch = Loop {
+        swept: !early.is_empty(),
         watched,
         seen: Ended::default(),
         relay: None,
@@ -150,11 +161,25 @@ pub(super) fn supervise(watched: Watched<'_>) -> Result<Ended, Refusal> {
         asked: None,
         watch_terminal,
     };
+    for message in early {
+        watch.take(message)?;
+    }
     while watch.seen.end.is_none() {
         watch.turn()?;
     }
     watch.drain();
     Ok(watch.seen)
+}
+
+/// Read once, keeping no more than fits; how much was read and how much of that is kept. A function of its own: the buffer is
+/// on the stack, and a frame of that size costs a fault for each page even where nothing is read.
+#[inline(never)]
+fn read_within(pipe: BorrowedFd<'_>, kept: &mut Vec<u8>, limit: usize) -> (usize, usize) {
+    let mut buffer = [0; 65_536];
+    let read = rustix::io::read(pipe, &mut buffer).unwrap_or(0);
+    let room = limit.saturating_sub(kept.len()).min(read);
+    kept.extend_from_slice(&buffer[..room]);
+    (read, room)
 }
 
 impl Loop<'_> {
@@ -244,6 +269,7 @@ impl Loop<'_> {
         } else if self.bound.as_mut().is_some_and(|bound| bound.is_beyond(now)) {
             self.watched.root.kill();
             self.seen.end = Some(End::OverBound);
+            beyond_quota(&self.watched.request.attached).into_iter().for_each(|it| self.seen.denials.add(it));
         } else if let Some((at, signal)) = self.asked
             && now >= at
         {
@@ -259,26 +285,35 @@ impl Loop<'_> {
             self.seen.end = Some(End::Exited(ringfence_linux::Exited::Signal(9)));
             return Ok(());
         }
+        self.take(message)
+    }
+
+    fn take(&mut self, message: Message) -> Result<(), Refusal> {
         match FromGuard::decode(&message.bytes) {
             Some(FromGuard::Network) => self.watched.warden.know_network(message.fds),
             Some(FromGuard::Sockets) => self.watched.warden.give_to_egress(message.fds),
             Some(FromGuard::Ready) => {
+                self.seen.start = Some(self.watched.started.elapsed());
                 let mut fds = message.fds.into_iter();
                 self.watched.warden.listen(&mut fds);
                 match self.watched.request.stream {
                     Stream::Terminal => self.relay = fds.next().map(Relay::start),
                     Stream::Inherit | Stream::Capture | Stream::Session => self.stdin = fds.next(),
                 }
-                self.sweep();
+                if !std::mem::replace(&mut self.swept, true) {
+                    self.sweep();
+                }
             }
+            Some(FromGuard::Waiting) => {}
             Some(FromGuard::Failed { step, subject, errno }) => {
                 return Err(failed_inside(step, subject, errno));
             }
             Some(FromGuard::NotStarted { stage, errno }) => {
                 self.seen.end = Some(End::NotStarted { stage, errno })
             }
-            Some(FromGuard::Exited { how, full }) => {
+            Some(FromGuard::Exited { how, full, cpu, memory }) => {
                 self.seen.end = Some(End::Exited(how));
+                self.seen.used = Some((cpu, memory));
                 for (bit, clause) in [(DISK_FULL, Clause::LimitDisk), (TMP_FULL, Clause::FilesystemTmp)] {
                     if full & bit != 0 {
                         let denial = limit_denial(self.watched.request, self.watched.plan, clause);
@@ -342,18 +377,9 @@ impl Loop<'_> {
         let limit = self.watched.plan.limits.output.unwrap_or(u64::MAX) as usize;
         let mut open = false;
         for (pipe, kept) in [(&pipes.stdout, &mut self.seen.stdout), (&pipes.stderr, &mut self.seen.stderr)] {
-            let mut buffer = [0; 65_536];
-            match rustix::io::read(pipe, &mut buffer) {
-                Ok(0) => {}
-                Ok(read) => {
-                    open = true;
-                    let room = limit.saturating_sub(kept.len()).min(read);
-                    kept.extend_from_slice(&buffer[..room]);
-                    self.seen.truncated |= room < read;
-                }
-                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
-                Err(_) => {}
-            }
+            let (read, room) = read_within(pipe.as_fd(), kept, limit);
+            open |= read > 0;
+            self.seen.truncated |= room < read;
         }
         if !open && self.both_closed() {
             self.watched.pipes = None;

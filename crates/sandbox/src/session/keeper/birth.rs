@@ -18,13 +18,17 @@ use serde::{Deserialize, Serialize};
 use super::Keeper;
 use super::clients::Clients;
 use crate::denial::Denials;
+use crate::network_record::NetworkRecord;
 use crate::plan::{Mount, Plan};
 use crate::protect::{Protection, sweep_placeholders};
 use crate::providers::launch;
 use crate::refusal::Refusal;
 use crate::request::Request;
-use crate::session::place::{Asked, EndReason, Place, SessionEnd, SessionFacts, WorkspaceKind};
+use crate::session::place::{
+    Asked, EndReason, Pillars, Place, ProcessId, SessionEnd, SessionFacts, WorkspaceKind,
+};
 use crate::session::wire::Answer;
+use crate::write_bound::BoundWatch;
 
 /// What a session is made of.
 #[derive(Debug)]
@@ -203,9 +207,10 @@ fn keep(spec: SessionSpec, place: &Place, report: &mut Option<File>) -> Result<(
     let facts = facts(place, &plan, &request, (policy, kind, asked));
     let kept = keep_protected(&request, &mut plan, &protection, place, (ttl, idle), facts, report);
     let notes = protection.finish();
-    let (why, mut enders) = kept?;
+    let (why, network, mut enders) = kept?;
     if let Ok(mut facts) = place.facts() {
-        facts.ended = Some(SessionEnd { at: now(), why, notes });
+        let network = network.unwrap_or_default().by_host();
+        facts.ended = Some(SessionEnd { at: now(), why, notes, network });
         let _ = place.write_facts(&facts);
     }
     place.close_door();
@@ -237,7 +242,7 @@ fn keep_protected(
     (ttl, idle): Times,
     facts: SessionFacts,
     report: &mut Option<File>,
-) -> Result<(EndReason, Enders), Refusal> {
+) -> Result<(EndReason, Option<NetworkRecord>, Enders), Refusal> {
     let nulls = || -> io::Result<[OwnedFd; 3]> {
         let null = || open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
         Ok([null()?, null()?, null()?])
@@ -267,6 +272,7 @@ fn keep_protected(
         next_asked: 0,
         logs: place.clone(),
         dies_at: None,
+        bound: BoundWatch::new(&request.attached),
         idle,
         touched: Instant::now(),
         paused: false,
@@ -292,12 +298,12 @@ fn keep_protected(
     let why = keeper.serve();
     let Keeper { held, mut warden, mut denials, clients, enders, .. } = keeper;
     held.root.kill();
-    warden.finish(&mut denials);
+    let network = warden.finish(&mut denials);
     held.root.wait();
     if let Some(cgroup) = held.cgroup {
         let _ = cgroup.remove();
     }
-    Ok((why?, Enders { clients, waiting: enders }))
+    Ok((why?, network, Enders { clients, waiting: enders }))
 }
 
 /// Whoever asked for the session must know of it: one that nobody knows would stay for ever.
@@ -326,7 +332,9 @@ fn facts(
         home: plan.ids.home.clone(),
         keeps_home: plan.mounts.iter().any(is_home),
         unprotected: guards.then(|| own.filesystem.unprotect.iter().cloned().collect()),
+        protected_too: own.filesystem.protect.iter().cloned().collect(),
         asked,
+        pillars: None,
         ended: None,
         policy,
         receipt: serde_json::to_value(&plan.receipt).unwrap_or_default(),
@@ -344,6 +352,10 @@ impl Keeper<'_> {
             }
         }
         let at = |path: &Path| path.display().to_string();
+        let own = ProcessId::of(rustix::process::getpid().as_raw_pid());
+        let pillars = own.zip(ProcessId::of(self.held.root.pid));
+        let facts =
+            SessionFacts { pillars: pillars.map(|(keeper, guard)| Pillars { keeper, guard }), ..facts };
         place.write_facts(&facts).map_err(|error| Refusal::step("write", at(place.path()), &error))?;
         let door = place.listen().map_err(|error| Refusal::step("listen in", at(place.path()), &error))?;
         self.door = Some(door);

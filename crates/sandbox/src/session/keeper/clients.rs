@@ -12,13 +12,15 @@ use crate::session::wire::{Answer, Call, Envelope, VERSION};
 
 pub(super) type ClientId = u64;
 
-/// More are turned away: each holds a descriptor.
+/// More are told so and turned away: each holds a descriptor.
 const MOST: usize = 256;
 
 pub(super) struct Client {
     link: Link,
     /// The port that it forwards, if it does.
     pub(super) forwards: Option<u16>,
+    /// It has asked for more than how the session is.
+    pub(super) wanted: bool,
 }
 
 #[derive(Default)]
@@ -41,9 +43,15 @@ impl Clients {
         let mut new = Vec::new();
         // It does not wait: the door itself is non-blocking.
         while let Ok(socket) = accept_with(door, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
-            if self.all.len() < MOST && is_own(&socket) {
+            if !is_own(&socket) {
+                continue;
+            }
+            if self.all.len() >= MOST {
+                // There is room for it in a socket that is new; if not, it is closed, as it is then.
+                let _ = Link::new(socket).send(&Answer::Busy, &[]);
+            } else {
                 self.next += 1;
-                self.all.insert(self.next, Client { link: Link::new(socket), forwards: None });
+                self.all.insert(self.next, Client { link: Link::new(socket), forwards: None, wanted: false });
                 new.push(self.next);
             }
         }

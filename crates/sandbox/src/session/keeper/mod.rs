@@ -32,12 +32,13 @@ use shims::{Hired, Shim};
 
 use super::log::LogStream;
 use super::place::EndReason;
-use super::wire::Answer;
+use super::wire::{Answer, Call};
 use crate::denial::{Denial, DenialKind, Denials};
 use crate::plan::Plan;
 use crate::providers::{Held, Warden};
 use crate::refusal::Refusal;
 use crate::request::Request;
+use crate::write_bound::{BoundWatch, beyond_quota};
 
 /// What was asked of guard for a client.
 enum Asked {
@@ -77,8 +78,9 @@ struct Keeper<'a> {
     next_asked: u32,
     logs: super::place::Place,
     dies_at: Option<Instant>,
+    bound: Option<BoundWatch>,
     idle: Option<Duration>,
-    /// When anything last happened for a client.
+    /// When anything last happened for a client that wanted something.
     touched: Instant,
     /// Until somebody resumes it.
     paused: bool,
@@ -144,13 +146,14 @@ impl Keeper<'_> {
         let mut calls = Vec::new();
         self.warden.polled(&mut calls, &mut polled);
         sources.extend(calls.into_iter().map(Source::Warden));
-        if let Some(door) = &self.door {
-            sources.push(Source::Door);
-            polled.push(PollFd::from_borrowed_fd(door.as_fd(), input));
-        }
         for (id, client) in self.clients.iter() {
             sources.push(Source::Client(id));
             polled.push(PollFd::from_borrowed_fd(client, input));
+        }
+        // After those who are here: one that has gone leaves its place to who comes.
+        if let Some(door) = &self.door {
+            sources.push(Source::Door);
+            polled.push(PollFd::from_borrowed_fd(door.as_fd(), input));
         }
         for process in self.processes.live() {
             for (stream, output) in process.kept.iter().flat_map(|kept| kept.outputs()) {
@@ -172,7 +175,8 @@ impl Keeper<'_> {
 
     fn patience(&self) -> Option<Timespec> {
         let deadlines = self.processes.live().filter_map(|process| process.deadline);
-        let next = deadlines.chain(self.dies_at).chain(self.idle_at()).min();
+        let bound = self.bound.as_ref().filter(|_| self.runs_something()).map(BoundWatch::due);
+        let next = deadlines.chain(self.dies_at).chain(self.idle_at()).chain(bound).min();
         let left = next.map(|next| next.saturating_duration_since(Instant::now()));
         let left = [left, self.warden.patience()].into_iter().flatten().min()?;
         Some(Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) })
@@ -200,6 +204,17 @@ impl Keeper<'_> {
         for id in late {
             self.time_out(id);
         }
+        if self.runs_something() && self.bound.as_mut().is_some_and(|bound| bound.is_beyond(now)) {
+            beyond_quota(&self.request.attached).into_iter().for_each(|denial| self.denials.add(denial));
+            self.blame();
+            let all: Vec<u32> = self.processes.live().map(|process| process.id).collect();
+            all.into_iter().for_each(|id| self.kill_tree(id));
+        }
+    }
+
+    /// A command, or what one left.
+    fn runs_something(&self) -> bool {
+        self.processes.live().next().is_some()
     }
 
     fn take_signals(&mut self) {
@@ -261,11 +276,28 @@ impl Keeper<'_> {
     }
 
     fn hear_client(&mut self, id: ClientId) {
-        self.touched = Instant::now();
         match self.clients.hear(id) {
-            Heard::Call(call, fds) => self.take_call(id, call, fds),
+            Heard::Call(call, fds) => {
+                self.touch(id, &call);
+                self.take_call(id, call, fds);
+            }
             Heard::Nothing => {}
-            Heard::Gone => self.lose_client(id),
+            Heard::Gone => {
+                if self.clients.get(id).is_some_and(|client| client.wanted) {
+                    self.touched = Instant::now();
+                }
+                self.lose_client(id);
+            }
+        }
+    }
+
+    /// Somebody wants something of the session. Who only looks how it is does not keep it: lists and counts do so for ever.
+    fn touch(&mut self, id: ClientId, call: &Call) {
+        if !matches!(call, Call::Status) {
+            self.touched = Instant::now();
+            if let Some(client) = self.clients.get(id) {
+                client.wanted = true;
+            }
         }
     }
 

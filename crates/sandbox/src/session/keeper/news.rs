@@ -51,7 +51,9 @@ impl Keeper<'_> {
                     self.clients.answer(client, &Answer::Stats(stats), &[]);
                 }
             }
-            Some(FromGuard::NotStarted { .. } | FromGuard::Exited { .. }) | None => return Err(strange()),
+            Some(FromGuard::NotStarted { .. } | FromGuard::Exited { .. } | FromGuard::Waiting) | None => {
+                return Err(strange());
+            }
         }
         Ok(())
     }

@@ -1,0 +1,30 @@
+use super::*;
+
+#[test]
+fn versions_are_read() {
+    assert_eq!(parse_version("bubblewrap 0.8.0"), Some((0, 8)));
+    assert_eq!(parse_version("bubblewrap 1.10"), Some((1, 10)));
+    assert_eq!(parse_version("busybox 1.36"), None);
+    assert!((0, 4) < OLDEST && (0, 11) > OLDEST);
+}
+
+#[test]
+fn what_cannot_be_trusted_is_not_used() {
+    let place = tempfile::tempdir().unwrap();
+    let refused = |place: &Path| find(&[place]).unwrap_err();
+    assert_eq!(refused(place.path()).0, "bubblewrap (bwrap) is not installed");
+    let program = place.path().join(PROGRAM);
+    std::fs::write(&program, "").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).unwrap();
+    assert!(refused(place.path()).0.contains("is setuid"));
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o777)).unwrap();
+    assert!(refused(place.path()).0.contains("can be written by others"));
+}
+
+#[test]
+fn it_must_be_roots() {
+    let host = "         0          0 4294967295\n";
+    let inside = "      1000       1000          1\n";
+    assert!(is_roots(0, host) && is_roots(0, inside) && is_roots(NOBODY, inside));
+    assert!(!is_roots(NOBODY, host) && !is_roots(1000, host) && !is_roots(1000, inside));
+}

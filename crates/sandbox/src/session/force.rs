@@ -1,0 +1,72 @@
+//! The end of a session whose keeper does not answer: it is killed, and its sandbox with it.
+
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use ringfence_linux::{Hierarchy, sweep_cgroups};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::client::{Sandbox, SessionError};
+use super::place::{Pillars, ProcessId};
+use crate::protect::sweep_placeholders;
+
+/// Far longer than the kernel takes to end what was killed.
+const DEATH: Duration = Duration::from_secs(60);
+
+impl Sandbox {
+    /// End the sandbox whether its keeper answers or not; when this returns nothing of it runs. What a killed keeper could
+    /// not check at its end is not checked: a keeper that answers is asked instead.
+    pub fn end_by_force(&self) -> Result<Vec<String>, SessionError> {
+        match self.look() {
+            Ok(_) => return self.end_whole(),
+            Err(SessionError::Ended { .. }) if !self.is_alive() => return self.end_whole(),
+            Err(_) => {}
+        }
+        let pillars = self.facts()?.pillars.ok_or_else(|| SessionError::Refused {
+            why: format!("it is not known which process keeps session `{}`", self.name()),
+            fix: "it was made by an older ringfence: end its keeper yourself, then remove it".into(),
+        })?;
+        let failed = |source| SessionError::Io { doing: "kill the session's keeper", source };
+        end(pillars.keeper).map_err(failed)?;
+        self.wait_for_death(pillars)?;
+        sweep_cgroups(&Hierarchy::detect());
+        if let Some(state) = self.place().path().parent().and_then(Path::parent) {
+            sweep_placeholders(state);
+        }
+        Ok(vec![format!("the keeper of `{}` did not answer and was killed", self.name())])
+    }
+
+    /// guard ends when its keeper does, and with guard all that is inside.
+    fn wait_for_death(&self, pillars: Pillars) -> Result<(), SessionError> {
+        let deadline = Instant::now() + DEATH;
+        while self.is_alive() || is_running(pillars.guard) {
+            if Instant::now() >= deadline {
+                let source = io::ErrorKind::TimedOut.into();
+                return Err(SessionError::Io { doing: "see the end of the session", source });
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Ok(())
+    }
+}
+
+/// By a descriptor: a pid alone may be another's by now.
+fn end(process: ProcessId) -> io::Result<()> {
+    let Some(pid) = Pid::from_raw(process.pid) else { return Err(io::ErrorKind::InvalidData.into()) };
+    let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
+        Err(rustix::io::Errno::SRCH) => return Ok(()),
+        opened => opened?,
+    };
+    match process.is_there() {
+        true => Ok(pidfd_send_signal(pidfd, Signal::KILL)?),
+        false => Ok(()),
+    }
+}
+
+/// One that has ended and that nobody has waited for yet is gone for us: all below it ended first.
+fn is_running(process: ProcessId) -> bool {
+    let stat = ringfence_linux::read_kernel_file(format!("/proc/{}/stat", process.pid)).unwrap_or_default();
+    let is_dead = stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with(['Z', 'X']));
+    !is_dead && process.is_there()
+}
