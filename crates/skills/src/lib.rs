@@ -25,7 +25,10 @@ pub use library::{
     Reference, Replace, Scope, SkillName, SkillOrigin, Stamp, Status, Stray, TemplateFile, Trouble,
     Unreadable, Verified, Wanted, digest_of, discover, remove_tree, template,
 };
-pub use lint::{Finding, LintInput, Rule, Severity, Undeclared, is_script_name, lint, rules, sarif, visible};
+pub use lint::{
+    Finding, LintInput, Passage, Rule, Severity, Undeclared, is_script_name, lint, rules, said_to_a_model,
+    sarif, visible,
+};
 pub use manifest::{
     FieldText, Level, Loaded, MANIFEST_BYTES, MANIFEST_NAMES, Manifest, ManifestError, Problem, PromptEntry,
     Unloadable, load, manifest_of, prompt_block, properties, read_manifest, validate,

@@ -65,7 +65,7 @@ pub(super) fn check(
 /// A passage that a rule is about.
 pub(super) struct Suspicion {
     pub(super) rule: Rule,
-    at: usize,
+    pub(super) at: usize,
     pub(super) message: String,
 }
 

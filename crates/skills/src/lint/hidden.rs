@@ -64,7 +64,7 @@ pub(super) fn check_name(report: &mut Report, path: &str) {
 }
 
 pub(super) struct Run {
-    at: usize,
+    pub(super) at: usize,
     pub(super) rule: Rule,
     pub(super) characters: Vec<char>,
 }

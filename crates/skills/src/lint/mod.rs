@@ -11,6 +11,7 @@ mod disguise;
 mod fields;
 mod file;
 mod finding;
+mod handed_in;
 mod hidden;
 mod packages;
 mod patterns;
@@ -26,6 +27,7 @@ mod tools;
 
 pub use file::is_script_name;
 pub use finding::{Finding, Severity, visible};
+pub use handed_in::{Passage, said_to_a_model};
 pub use rules::{Rule, rules};
 pub use sarif::sarif;
 

@@ -10,6 +10,7 @@ use super::frontmatter::{Cut, cut_leniently, line_of, text};
 use super::repair::repair;
 use super::strict::{self, COMPATIBILITY_CHARACTERS, DESCRIPTION_CHARACTERS, name_problems, too_long};
 use super::tools::allowed_tools;
+use super::types::typed_mapping;
 use super::yaml::{self, Content, Fault, Key, Node, mapping_to_json};
 use super::{Level, Loaded, Manifest, Problem};
 
@@ -28,7 +29,7 @@ pub(super) fn load(bytes: &[u8], directory: &str) -> Result<Loaded, Problem> {
     };
     let manifest = manifest(entries, &cut, directory, &mut warnings)?;
     let last_line = cut.first_line.saturating_add(line_of(cut.yaml.as_bytes(), cut.yaml.len())) - 2;
-    Ok(Loaded { manifest, warnings, texts: texts(entries, last_line) })
+    Ok(Loaded { manifest, warnings, texts: texts(entries, last_line), frontmatter: typed_mapping(entries) })
 }
 
 /// The reader of the reference first, so that what is valid means the same here; then one for all of YAML; then repairs.

@@ -13,6 +13,7 @@ mod properties;
 mod repair;
 mod strict;
 mod tools;
+mod types;
 mod yaml;
 
 pub use fields::FieldText;
@@ -84,6 +85,9 @@ pub struct Loaded {
     /// Every key and value of the frontmatter after YAML's escapes: what a client hands to a model.
     #[serde(skip)]
     pub texts: Vec<FieldText>,
+    /// Every field as it was written, with the types of YAML: for hosts that compare it with what they read themselves.
+    #[serde(skip)]
+    pub frontmatter: Map<String, Value>,
 }
 
 /// Why a manifest can't be read at all.

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use saphyr_parser::{Event, Parser, ScanError, Span, StrInput};
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput};
 use serde_json::{Map, Value};
 
 /// How deep collections may nest. The reference gives up at some 200.
@@ -22,6 +22,8 @@ pub(super) struct Node {
     pub(super) content: Content,
     /// Of the file, from 1.
     pub(super) line: u32,
+    /// A scalar without quotes or a tag: YAML may take it for a number.
+    pub(super) plain: bool,
 }
 
 #[derive(Debug)]
@@ -128,6 +130,7 @@ impl<'a, Line: Fn(usize) -> u32> Builder<'a, Line> {
         }
         let line = (self.line)(span.start.line().saturating_sub(1));
         let before = self.spent;
+        let plain = matches!(&event, Event::Scalar(_, ScalarStyle::Plain, _, None));
         let (content, anchor) = match event {
             Event::Alias(anchor) => {
                 let Some((node, cost)) = self.anchors.get(&anchor) else {
@@ -151,7 +154,7 @@ impl<'a, Line: Fn(usize) -> u32> Builder<'a, Line> {
             }
             _ => return Err(self.fault("yaml-invalid", "the frontmatter ends too early".into(), span)),
         };
-        let node = Rc::new(Node { content, line });
+        let node = Rc::new(Node { content, line, plain });
         if anchor > 0 {
             let cost =
                 Cost { nodes: self.spent.nodes - before.nodes, bytes: self.spent.bytes - before.bytes };

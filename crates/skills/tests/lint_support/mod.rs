@@ -51,7 +51,7 @@ impl Skill {
             extra: Default::default(),
             body: String::new(),
         };
-        let loaded = Loaded { manifest, warnings: Vec::new(), texts };
+        let loaded = Loaded { manifest, warnings: Vec::new(), texts, frontmatter: Default::default() };
         lint(&LintInput { tree: &tree, manifest: Ok(&loaded), undeclared: &self.undeclared })
     }
 

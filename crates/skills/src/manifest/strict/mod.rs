@@ -45,6 +45,7 @@ pub(super) fn read(yaml: &str, first_line: u32) -> Option<Option<Rc<yaml::Node>>
 
 fn convert(node: nodes::Node, first_line: u32) -> yaml::Node {
     let line = node.line.saturating_add(first_line);
+    let plain = matches!(&node.content, nodes::Content::Text { plain: true, .. });
     let content = match node.content {
         nodes::Content::Text { text, .. } => yaml::Content::Text(text),
         nodes::Content::Sequence(entries) => yaml::Content::Sequence(
@@ -59,7 +60,7 @@ fn convert(node: nodes::Node, first_line: u32) -> yaml::Node {
             yaml::Content::Mapping(entries.into_iter().filter_map(entry).collect())
         }
     };
-    yaml::Node { content, line }
+    yaml::Node { content, line, plain }
 }
 
 /// Why a frontmatter is not the YAML that the reference takes.
