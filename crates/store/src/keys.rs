@@ -33,6 +33,13 @@ pub struct NewKey {
     pub secret_hash: [u8; 32],
 }
 
+impl Key {
+    /// Is it worth writing down that it was used? A time in the future is from a clock that was wrong.
+    pub fn is_touch_due(&self, now: i64) -> bool {
+        self.last_used.is_none_or(|used| used <= now - TOUCH_EVERY || used > now)
+    }
+}
+
 impl FromRow<'_, SqliteRow> for Key {
     fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
         Ok(Self {

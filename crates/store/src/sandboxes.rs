@@ -30,6 +30,8 @@ pub struct SandboxRow {
     pub ended: Option<i64>,
     pub ended_why: Option<String>,
     pub labels: Value,
+    /// What it was asked for with; its interface knows how to read it.
+    pub request: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -42,6 +44,17 @@ pub struct NewSandbox {
     pub profile: String,
     pub workspace: Option<String>,
     pub labels: Value,
+    pub request: Option<String>,
+    pub claim: Claim,
+}
+
+/// What a sandbox may use.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Claim {
+    /// Bytes.
+    pub memory: u64,
+    /// Thousandths of a processor.
+    pub cpus: u64,
 }
 
 /// How many may live at the same time.
@@ -73,11 +86,12 @@ impl FromRow<'_, SqliteRow> for SandboxRow {
             ended: row.try_get("ended")?,
             ended_why: row.try_get("ended_why")?,
             labels: json(row, "labels")?,
+            request: row.try_get("request")?,
         })
     }
 }
 
-const COLUMNS: &str = "SELECT id, user_name, name, state, profile, workspace, created, ended, ended_why, labels FROM sandboxes WHERE TRUE";
+const COLUMNS: &str = "SELECT id, user_name, name, state, profile, workspace, created, ended, ended_why, labels, request FROM sandboxes WHERE TRUE";
 
 impl Store {
     /// Written down as being made, if the user and the server have room for one more.
@@ -108,8 +122,9 @@ impl Store {
             ended: None,
             ended_why: None,
             labels: new.labels,
+            request: new.request,
         };
-        insert(&mut transaction, &row).await.map_err(|error| {
+        insert(&mut transaction, &row, new.claim).await.map_err(|error| {
             if error.is_unique_violation() {
                 let name = row.name.clone().unwrap_or_else(|| row.id.clone());
                 StoreError::Taken { what: "sandbox", name, why: "there is such a sandbox" }
@@ -183,6 +198,18 @@ impl Store {
         Ok(query.build_query_as().fetch_all(self.readers()).await?)
     }
 
+    /// What all living sandboxes of a user, or of everybody, may use together.
+    pub async fn claimed(&self, user: Option<&str>) -> Result<Claim, StoreError> {
+        let (memory, cpus): (f64, f64) = sqlx::query_as(
+            "SELECT TOTAL(memory), TOTAL(cpus) FROM sandboxes
+             WHERE state <> 'ended' AND ($1 IS NULL OR user_name = $1)",
+        )
+        .bind(user)
+        .fetch_one(self.readers())
+        .await?;
+        Ok(Claim { memory: memory as u64, cpus: cpus as u64 })
+    }
+
     /// Takes the row of an ended sandbox away.
     pub async fn forget_sandbox(&self, id: &str) -> Result<(), StoreError> {
         let mut transaction = self.write().await?;
@@ -211,10 +238,15 @@ async fn find(transaction: &mut Transaction<'_, Sqlite>, id: &str) -> Result<Opt
     Ok(query.build_query_as().fetch_optional(&mut **transaction).await?)
 }
 
-async fn insert(transaction: &mut Transaction<'_, Sqlite>, row: &SandboxRow) -> Result<(), StoreError> {
+async fn insert(
+    transaction: &mut Transaction<'_, Sqlite>,
+    row: &SandboxRow,
+    claim: Claim,
+) -> Result<(), StoreError> {
+    let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     sqlx::query(
-        "INSERT INTO sandboxes (id, user_name, name, state, profile, workspace, created, labels)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        "INSERT INTO sandboxes (id, user_name, name, state, profile, workspace, created, labels, request, memory, cpus)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
     )
     .bind(&row.id)
     .bind(&row.user)
@@ -224,6 +256,9 @@ async fn insert(transaction: &mut Transaction<'_, Sqlite>, row: &SandboxRow) -> 
     .bind(&row.workspace)
     .bind(row.created)
     .bind(row.labels.to_string())
+    .bind(&row.request)
+    .bind(number(claim.memory))
+    .bind(number(claim.cpus))
     .execute(&mut **transaction)
     .await?;
     Ok(())

@@ -8,15 +8,16 @@ use std::fs::{self, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
 use sqlx::{ConnectOptions, Sqlite, Transaction};
 
-use crate::audit::Anchors;
+use crate::audit::{Anchors, AuditHead};
 use crate::files::lock_beside;
 use crate::migrations::migrate;
 use crate::{Clock, StoreError};
@@ -48,6 +49,8 @@ struct Inner {
     clock: Clock,
     instance: String,
     anchors: Anchors,
+    /// Where the audit ended when this process last wrote to it.
+    head: Mutex<Option<AuditHead>>,
 }
 
 impl Store {
@@ -82,6 +85,7 @@ impl Store {
             clock: options.clock,
             instance: random_name()?,
             anchors,
+            head: Mutex::default(),
         };
         let store = Self { inner: Arc::new(inner) };
         store.audit().begin_anchors().await?;
@@ -119,6 +123,20 @@ impl Store {
     /// The write lock from the start: what is read in it is still so when it is committed.
     pub(crate) async fn write(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
         Ok(self.inner.writer.begin_with("BEGIN IMMEDIATE").await?)
+    }
+
+    /// For a statement that is a transaction by itself.
+    pub(crate) async fn writer(&self) -> Result<PoolConnection<Sqlite>, StoreError> {
+        Ok(self.inner.writer.acquire().await?)
+    }
+
+    /// May be out of date: others write too.
+    pub(crate) fn guessed_head(&self) -> Option<AuditHead> {
+        self.inner.head.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn guess_head(&self, head: AuditHead) {
+        *self.inner.head.lock().unwrap_or_else(PoisonError::into_inner) = Some(head);
     }
 }
 

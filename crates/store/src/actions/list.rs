@@ -1,6 +1,6 @@
 //! Writing an action down, finding it again, forgetting it.
 
-use sqlx::{QueryBuilder, Sqlite, Transaction};
+use sqlx::{QueryBuilder, Sqlite, SqlitePool, Transaction};
 
 use super::events::add_event;
 use super::{ActionFilter, ActionRow, ActionState, NewAction};
@@ -72,6 +72,16 @@ impl Store {
         Ok(query.build_query_as().fetch_all(self.readers()).await?)
     }
 
+    /// How many wait for a decision; of a user, or of everybody.
+    pub async fn waiting_actions(&self, user: Option<&str>) -> Result<u64, StoreError> {
+        let mut query = QueryBuilder::new("SELECT COUNT(*) FROM actions WHERE state = 'waiting'");
+        if let Some(user) = user {
+            query.push(" AND user_name = ").push_bind(user);
+        }
+        let count: i64 = query.build_query_scalar().fetch_one(self.readers()).await?;
+        Ok(count.unsigned_abs())
+    }
+
     /// Takes away what came to its end before that time, with its events; says how many. The audit keeps what was done.
     pub async fn forget_actions(&self, before: i64) -> Result<u64, StoreError> {
         let mut transaction = self.write().await?;
@@ -98,13 +108,24 @@ pub(super) async fn find(
     row.ok_or_else(|| StoreError::not_found("action", id))
 }
 
-/// Those that wait although their time is over.
+/// Whether there is one of those below.
+pub(super) async fn any_overdue(readers: &SqlitePool, now: i64) -> Result<bool, StoreError> {
+    let found: Option<i64> = sqlx::query_scalar(
+        "SELECT 1 FROM actions WHERE state IN ('waiting', 'approved') AND expires <= $1 LIMIT 1",
+    )
+    .bind(now)
+    .fetch_optional(readers)
+    .await?;
+    Ok(found.is_some())
+}
+
+/// Those that wait for a decision, or for their submitter, although their time is over.
 pub(super) async fn find_overdue(
     transaction: &mut Transaction<'_, Sqlite>,
     now: i64,
 ) -> Result<Vec<ActionRow>, StoreError> {
     let mut query = QueryBuilder::<Sqlite>::new(COLUMNS);
-    query.push(" AND state = 'waiting' AND expires <= ").push_bind(now).push(" ORDER BY id");
+    query.push(" AND state IN ('waiting', 'approved') AND expires <= ").push_bind(now).push(" ORDER BY id");
     Ok(query.build_query_as().fetch_all(&mut **transaction).await?)
 }
 

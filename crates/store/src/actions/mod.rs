@@ -1,6 +1,6 @@
 //! Actions: what somebody wants to run, how dangerous it is, who decided what, and what came of it.
 //!
-//! `waiting → approved | denied | cancelled | expired`, `approved → running | cancelled`, `running → done | failed`. Each
+//! `waiting → approved | denied | cancelled | expired`, `approved → running | cancelled | expired`, `running → done | failed`. Each
 //! step is taken once, in one transaction with the event that tells of it.
 
 mod events;

@@ -4,7 +4,7 @@ use serde_json::Value;
 use sqlx::{Sqlite, Transaction};
 
 use super::events::add_event;
-use super::list::{find, find_overdue};
+use super::list::{any_overdue, find, find_overdue};
 use super::{ActionRow, ActionState, Decision, Outcome, Scope};
 use crate::{Store, StoreError};
 
@@ -46,6 +46,10 @@ impl Store {
         row.decided_at = Some(now);
         row.decided_why = why.map(str::to_owned);
         row.scope = scope.filter(|_| decision == Decision::Approve);
+        if decision == Decision::Approve {
+            // From now on it is its submitter who has to act, and has as long as there was to decide.
+            row.expires = now.saturating_add(row.expires.saturating_sub(row.created));
+        }
         save(&mut transaction, &row).await?;
         add_event(&mut transaction, &row, Some(by), now).await?;
         transaction.commit().await?;
@@ -75,6 +79,15 @@ impl Store {
         let mut row = find(&mut transaction, id).await?;
         if row.state != ActionState::Approved {
             return Err(out_of_step(&row, "started"));
+        }
+        if row.expires <= now {
+            return Err(StoreError::Conflict {
+                what: "action",
+                name: row.id,
+                wanted: "started",
+                why: LAPSED.into(),
+                next: "submit it again",
+            });
         }
         if row.digest != digest {
             return Err(StoreError::Conflict {
@@ -117,8 +130,12 @@ impl Store {
         Ok(row)
     }
 
-    /// Ends what nobody decided in time, and says which.
+    /// Ends what nobody decided in time, and what was approved and not begun in time; says which.
     pub async fn expire_actions(&self, now: i64) -> Result<Vec<ActionRow>, StoreError> {
+        // Asked for often, and nearly always for nothing: no lock for that.
+        if !any_overdue(self.readers(), now).await? {
+            return Ok(Vec::new());
+        }
         let mut transaction = self.write().await?;
         let mut rows = find_overdue(&mut transaction, now).await?;
         for row in &mut rows {
@@ -132,11 +149,14 @@ impl Store {
     }
 }
 
+const LAPSED: &str = "it was approved, and not begun before that approval expired";
+
 /// Who did what instead.
 fn out_of_step(row: &ActionRow, wanted: &'static str) -> StoreError {
     let why = match (row.state, &row.decided_by) {
         (ActionState::Waiting, _) => "nobody has approved it yet".to_owned(),
-        (ActionState::Expired, _) => "nobody decided before it expired".to_owned(),
+        (ActionState::Expired, Some(_)) => LAPSED.to_owned(),
+        (ActionState::Expired, None) => "nobody decided before it expired".to_owned(),
         (ActionState::Approved, Some(by)) => format!("{by:?} approved it"),
         (ActionState::Denied, Some(by)) => format!("{by:?} denied it"),
         (state, Some(by)) => format!("it is {state}, and {by:?} approved it"),
@@ -154,8 +174,8 @@ fn out_of_step(row: &ActionRow, wanted: &'static str) -> StoreError {
 async fn save(transaction: &mut Transaction<'_, Sqlite>, row: &ActionRow) -> Result<(), StoreError> {
     sqlx::query(
         "UPDATE actions SET state = $1, decided_by = $2, decided_at = $3, decided_why = $4, scope = $5, finished = $6,
-                            result = $7
-         WHERE id = $8",
+                            result = $7, expires = $8
+         WHERE id = $9",
     )
     .bind(row.state.as_str())
     .bind(&row.decided_by)
@@ -164,6 +184,7 @@ async fn save(transaction: &mut Transaction<'_, Sqlite>, row: &ActionRow) -> Res
     .bind(row.scope.map(|scope| scope.as_str()))
     .bind(row.finished)
     .bind(row.result.as_ref().map(Value::to_string))
+    .bind(row.expires)
     .bind(&row.id)
     .execute(&mut **transaction)
     .await?;

@@ -65,9 +65,10 @@ impl Anchor {
 
     fn write(&self, path: &Path) -> io::Result<()> {
         let beside = with_suffix(path, ".new");
+        let mut line = serde_json::to_vec(self)?;
+        line.push(b'\n');
         let mut file = private().truncate(true).open(&beside)?;
-        serde_json::to_writer(&mut file, self)?;
-        file.write_all(b"\n")?;
+        file.write_all(&line)?;
         file.sync_all()?;
         fs::rename(&beside, path)?;
         sync_directory(path)

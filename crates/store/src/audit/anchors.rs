@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use sqlx::Row;
 use tokio::sync::Notify;
@@ -23,6 +24,8 @@ pub(crate) struct Anchors {
     paths: Vec<PathBuf>,
     progress: Mutex<Progress>,
     idle: Notify,
+    /// Somebody waits for the anchors.
+    hurry: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -30,13 +33,24 @@ struct Progress {
     wanted: Option<AuditHead>,
     working: bool,
     trouble: Option<String>,
+    /// When they were last written.
+    written: Option<Instant>,
 }
+
+/// They are not written more often than this: each time the disk is waited for, and what is appended meanwhile shares one.
+const APART: Duration = Duration::from_millis(50);
 
 impl Anchors {
     pub(crate) fn new(database: &Path, others: Vec<PathBuf>) -> Self {
         let mut paths = vec![database.with_file_name(NAME)];
         paths.extend(others);
-        Self { database: database.to_owned(), paths, progress: Mutex::default(), idle: Notify::new() }
+        Self {
+            database: database.to_owned(),
+            paths,
+            progress: Mutex::default(),
+            idle: Notify::new(),
+            hurry: Notify::new(),
+        }
     }
 
     /// Waits until the anchors have caught up, or can't.
@@ -46,8 +60,18 @@ impl Anchors {
             if !self.progress().working {
                 return;
             }
+            self.hurry.notify_one();
             woken.await;
         }
+    }
+
+    /// Wait until it is time to write them again, or somebody waits for it.
+    async fn pace(&self) {
+        let next = self.progress().written.map(|written| written + APART);
+        if let Some(next) = next {
+            let _ = tokio::time::timeout_at(next.into(), self.hurry.notified()).await;
+        }
+        self.progress().written = Some(Instant::now());
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
@@ -186,15 +210,19 @@ struct Working {
 
 impl Working {
     async fn work(mut self) {
-        while let Some(head) = self.next() {
+        while let Some(head) = self.next().await {
             let trouble = self.audit.settle(&head).await.err().map(|error| error.to_string());
             self.audit.store.anchors().progress().trouble = trouble;
         }
     }
 
     /// With nothing left to do, the next append starts another task.
-    fn next(&mut self) -> Option<AuditHead> {
-        let mut progress = self.audit.store.anchors().progress();
+    async fn next(&mut self) -> Option<AuditHead> {
+        let anchors = self.audit.store.anchors();
+        if anchors.progress().wanted.is_some() {
+            anchors.pace().await;
+        }
+        let mut progress = anchors.progress();
         let wanted = progress.wanted.take();
         progress.working = wanted.is_some();
         self.finished = wanted.is_none();

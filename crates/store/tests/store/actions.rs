@@ -114,9 +114,30 @@ async fn nothing_is_decided_after_it_expired() {
     let late = store.decide_action("a1", "eve", Decision::Approve, None, None).await.expect_err("late");
     assert_eq!(why(&late), "nobody decided before it expired");
     assert!(store.start_action("a1", "d1").await.is_err());
-    // One that was approved in time is not overdue.
+}
+
+#[tokio::test]
+async fn an_approval_that_is_not_used_in_time_lapses() {
+    let scene = Scene::with_users().await;
+    let store = &scene.store;
+    for id in ["a1", "a2"] {
+        store.add_action(action(id, "ann", Level::High)).await.expect("added");
+    }
+    assert_eq!(store.waiting_actions(Some("ann")).await.expect("counted"), 2);
+    scene.pass(50_000);
+    let approved = store.decide_action("a1", "eve", Decision::Approve, None, None).await.expect("in time");
+    assert_eq!(approved.expires, START + 50_000 + 60_000, "as long again, from the approval on");
     store.decide_action("a2", "eve", Decision::Approve, None, None).await.expect("in time");
-    assert!(store.expire_actions(i64::MAX).await.expect("none").is_empty());
+    assert_eq!(store.waiting_actions(Some("ann")).await.expect("counted"), 0);
+    scene.pass(59_999);
+    store.start_action("a2", "d1").await.expect("just in time");
+    scene.pass(1);
+    let late = store.start_action("a1", "d1").await.expect_err("late, also before anybody has marked it");
+    assert_eq!(why(&late), "it was approved, and not begun before that approval expired");
+    let lapsed = store.expire_actions(START + 110_000).await.expect("expired");
+    assert_eq!(lapsed.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["a1"], "a2 runs");
+    let late = store.start_action("a1", "d1").await.expect_err("late");
+    assert_eq!(why(&late), "it was approved, and not begun before that approval expired");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-use ringfence_store::{NewSandbox, Quotas, SandboxFilter, SandboxState, StoreError};
+use ringfence_store::{Claim, NewSandbox, Quotas, SandboxFilter, SandboxState, StoreError};
 
 use crate::support::{START, Scene, sandbox};
 
@@ -110,4 +110,40 @@ async fn a_quota_holds_however_many_ask_at_once() {
             [0];
     scene.store.sandbox_ended(&first.id, "deleted").await.expect("ended");
     scene.store.add_sandbox(sandbox("s99", "root"), quotas).await.expect("room");
+}
+
+#[tokio::test]
+async fn ports_are_shown_once_and_go_with_their_sandbox() {
+    let scene = Scene::with_users().await;
+    let store = &scene.store;
+    store.add_sandbox(sandbox("s1", "ann"), ROOM).await.expect("a sandbox");
+    assert!(store.add_port("s1", 8080).await.expect("shown"));
+    assert!(!store.add_port("s1", 8080).await.expect("again"));
+    assert!(matches!(store.add_port("none", 80).await, Err(StoreError::NotFound { .. })));
+    for port in 1..32 {
+        store.add_port("s1", port).await.expect("room");
+    }
+    assert!(matches!(store.add_port("s1", 9).await, Ok(false)));
+    assert!(matches!(store.add_port("s1", 99).await, Err(StoreError::Quota { .. })));
+    assert!(store.remove_port("s1", 8080).await.expect("removed"));
+    assert!(!store.remove_port("s1", 8080).await.expect("gone"));
+    assert_eq!(store.ports("s1").await.expect("read").len(), 31);
+    store.sandbox_ended("s1", "test").await.expect("ended");
+    store.forget_sandbox("s1").await.expect("forgotten");
+    assert!(store.ports("s1").await.expect("read").is_empty());
+}
+
+#[tokio::test]
+async fn what_living_sandboxes_may_use_is_added_up() {
+    let scene = Scene::with_users().await;
+    let store = &scene.store;
+    for (id, user) in [("s1", "ann"), ("s2", "ann"), ("s3", "bob")] {
+        store.add_sandbox(sandbox(id, user), ROOM).await.expect("a sandbox");
+    }
+    let of = |claims: u64| Claim { memory: claims << 20, cpus: claims * 500 };
+    assert_eq!(store.claimed(Some("ann")).await.expect("read"), of(2));
+    assert_eq!(store.claimed(None).await.expect("read"), of(3));
+    store.sandbox_ended("s1", "test").await.expect("ended");
+    assert_eq!(store.claimed(Some("ann")).await.expect("read"), of(1));
+    assert_eq!(store.claimed(Some("nobody")).await.expect("read"), of(0));
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use ringfence_store::{AuditEntry, Clock, Level, NewAction, NewSandbox, Role, Store, StoreOptions};
+use ringfence_store::{AuditEntry, Claim, Clock, Level, NewAction, NewSandbox, Role, Store, StoreOptions};
 use serde_json::json;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection};
@@ -109,6 +109,8 @@ pub(crate) fn sandbox(id: &str, user: &str) -> NewSandbox {
         profile: "restrictive".into(),
         workspace: Some("main".into()),
         labels: json!({"team": "blue"}),
+        request: Some(r#"{"overlay":true}"#.into()),
+        claim: Claim { memory: 1 << 20, cpus: 500 },
     }
 }
 
