@@ -254,6 +254,7 @@ mod tests {
             profile: None,
             policy: None,
             library: None,
+            tenant: None,
         };
         Fixture { _root: root, places }
     }

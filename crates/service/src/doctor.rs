@@ -96,6 +96,7 @@ impl Trial<'_> {
             learn: false,
             strict,
             state: self.places.state.path().to_path_buf(),
+            secrets: self.places.own().join("secrets"),
         })
     }
 
@@ -105,7 +106,7 @@ impl Trial<'_> {
         let request = self.request(base, layer, strict)?;
         let host = Host::look(&request)?;
         let plan = Native.plan(&request, &host)?;
-        let outcome = Native.run(&request, plan)?;
+        let outcome = Native.create(&request, plan)?;
         match outcome.exit_code() {
             0 => Ok(outcome),
             code => Err(Refusal::BadRequest {

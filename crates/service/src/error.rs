@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ringfence_sandbox::overlay::OverlayError;
 use ringfence_sandbox::snapshots::SnapshotError;
-use ringfence_sandbox::{FileError, Refusal};
+use ringfence_sandbox::{FileError, OverTimeError, Refusal};
 use serde::{Deserialize, Serialize};
 
 /// What kind of failure it was. The names are stable: programs match on them.
@@ -18,6 +18,8 @@ pub enum ErrorCode {
     Untrusted,
     /// The request itself is wrong.
     BadRequest,
+    /// Somebody asked for more than the policy of whoever they act for allows.
+    BeyondCeiling,
     /// This host can't enforce a clause.
     NotEnforceable,
     /// A step of making the sandbox failed.
@@ -40,6 +42,10 @@ pub enum ErrorCode {
     NoSession,
     /// The session has ended.
     SessionEnded,
+    /// The session has as many clients as it takes.
+    SessionBusy,
+    /// The session's keeper lives and does not answer.
+    SessionSilent,
     /// Something about a snapshot.
     Snapshot,
     /// What a session wrote can't be committed.
@@ -57,11 +63,14 @@ pub struct ServiceError {
     pub message: String,
     /// What to do next.
     pub hint: String,
+    /// Paths of a workspace that it is about, where a program would want them one by one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
 }
 
 impl ServiceError {
     pub fn new(code: ErrorCode, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: hint.into() }
+        Self { code, message: message.into(), hint: hint.into(), paths: Vec::new() }
     }
 
     pub(crate) fn state(doing: &str, path: &Path, error: &io::Error) -> Self {
@@ -79,9 +88,22 @@ impl From<SnapshotError> for ServiceError {
     }
 }
 
+impl From<OverTimeError> for ServiceError {
+    fn from(error: OverTimeError) -> Self {
+        match error {
+            OverTimeError::Session(error) => error.into(),
+            OverTimeError::Snapshot(error) => error.into(),
+        }
+    }
+}
+
 impl From<OverlayError> for ServiceError {
     fn from(error: OverlayError) -> Self {
-        Self::new(ErrorCode::Commit, error.to_string(), error.fix())
+        let mut told = Self::new(ErrorCode::Commit, error.to_string(), error.fix());
+        if let OverlayError::Conflicts { conflicts, .. } = &error {
+            told.paths = conflicts.iter().map(|one| one.path.display().to_string()).collect();
+        }
+        told
     }
 }
 

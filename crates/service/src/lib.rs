@@ -3,48 +3,63 @@
 //! Invariant: no argument parsing and no printing. A function takes data, returns data or a [`ServiceError`] with a
 //! stable code, and never starts a thread or an async runtime: `run` is on the path of starting every command.
 
+mod actions;
 mod allow;
 mod config;
 mod denial_log;
 mod doctor;
 mod error;
 mod files;
+mod import;
 mod installed;
 mod learn;
 mod not_started;
 mod places;
 mod project;
+mod providers;
 mod registry;
 mod run_facts;
 mod runs;
 mod sessions;
+mod setup;
 pub mod skills;
 mod state;
 mod stored_secrets;
+mod trees;
 mod trust;
 pub mod workers;
 mod workspaces;
 
+pub use actions::{suspicions, weighed};
 pub use allow::{AllowFor, Allowed, allow_denial};
 pub use config::{LoadedPolicy, PolicySpec, check_policy_file, load_policy};
 pub use denial_log::{DeniedRun, denied_runs};
 pub use doctor::{DoctorReport, DoctorRow, RowStatus, doctor};
 pub use error::{ErrorCode, ServiceError};
+pub use import::import_policy;
 pub use learn::LearnedRules;
 pub use not_started::explain_not_started;
 pub use places::Places;
+pub use providers::providers;
 pub use registry::Registry;
 pub use run_facts::{RunFacts, UsageFacts};
 pub use runs::{Explanation, PreparedRun, RunReport, RunSpec, explain, prepare, run};
 pub use sessions::{
     Changes, Committed, SessionCreate, SessionCreated, SessionRow, Since, SnapshotRow, TakenSnapshot,
     commit_session, create_session, export_snapshot, finish_commit, fork_session, import_snapshot,
-    list_sessions, list_snapshots, model_of, open_session, remove_session, remove_snapshot, rollback_session,
-    session_changes, take_snapshot, undo_commit, verify_snapshots,
+    list_sessions, list_snapshots, model_of, open_session, read_snapshot, remove_session,
+    remove_session_by_force, remove_snapshot, rollback_session, session_changes, take_snapshot, undo_commit,
+    verify_snapshots, write_snapshot,
+};
+pub use setup::{
+    Client, FileChange, LINK_BEGINS, SetupMode, SetupPlan, SetupScope, SetupSpec, WrappedRun, apply_setup,
+    is_own_server, plan_removal, plan_setup, wrapped_run,
 };
 pub use state::StateDir;
 pub use stored_secrets::{SecretValue, StoredSecrets, remove_secret, set_secret, stored_secrets};
+pub use trees::{TreeError, read_tree, write_tree};
 pub use trust::{TrustedFile, revoke, trust, trusted_files};
 pub use workspaces::{
-    NamedWorkspace, WorkspaceRow, create_workspace, list_workspaces, remove_workspace, use_workspace,
+    NamedWorkspace, WorkspaceRow, create_workspace, list_workspaces, remove_workspace, tenant_usage,
+    use_workspace,
 };

@@ -21,6 +21,8 @@ pub struct Places {
     pub policy: Option<PathBuf>,
     /// `RINGFENCE_LIBRARY`: the directory of the skill library.
     pub library: Option<PathBuf>,
+    /// One user of a server: their snapshots, secrets and grants are apart from everybody else's.
+    pub tenant: Option<PathBuf>,
 }
 
 impl Places {
@@ -50,9 +52,28 @@ impl Places {
             profile: env::var("RINGFENCE_PROFILE").ok().filter(|value| !value.is_empty()),
             policy: env::var_os("RINGFENCE_POLICY").filter(|value| !value.is_empty()).map(PathBuf::from),
             library: env::var_os("RINGFENCE_LIBRARY").filter(|value| !value.is_empty()).map(PathBuf::from),
+            tenant: None,
             current,
             home,
         })
+    }
+
+    /// The same for one user of a server.
+    pub fn of_tenant(&self, user: &str) -> Result<Self, ServiceError> {
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
+        if user.is_empty() || user.len() > 64 || user.starts_with('.') || !user.bytes().all(plain) {
+            return Err(ServiceError::new(
+                ErrorCode::BadRequest,
+                format!("`{}` is no name of a user", user.escape_debug()),
+                "use up to 64 of a-z, 0-9, `.`, `_` and `-`, beginning with a letter or digit",
+            ));
+        }
+        Ok(Self { tenant: Some(self.state.path().join("tenants").join(user)), ..self.clone() })
+    }
+
+    /// Where snapshots, secrets and grants are.
+    pub(crate) fn own(&self) -> &Path {
+        self.tenant.as_deref().unwrap_or(self.state.path())
     }
 
     /// `path` as an absolute one: `~` is the home, anything else relative is below `directory`.

@@ -1,5 +1,7 @@
 //! What came of a run, apart from its output, as every interface tells it.
 
+use std::time::Duration;
+
 use ringfence_sandbox::{Denial, End, Exited, NetworkRecord, Receipt};
 use serde::Serialize;
 
@@ -13,6 +15,9 @@ pub struct RunFacts {
     pub signal: Option<i32>,
     pub timed_out: bool,
     pub duration_ms: u64,
+    /// Until the walls were up: for whoever counts.
+    #[serde(skip)]
+    pub start: Option<Duration>,
     pub usage: UsageFacts,
     /// Null where the sandbox had no network.
     pub network: Option<NetworkRecord>,
@@ -25,6 +30,9 @@ pub struct RunFacts {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ServiceError>,
     pub receipt: Receipt,
+    /// The sandbox came from a pool; left out where it did not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub pooled: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -36,7 +44,7 @@ pub struct UsageFacts {
 
 impl From<RunReport> for RunFacts {
     fn from(report: RunReport) -> Self {
-        let RunReport { exit_code, outcome, not_started, learned } = report;
+        let RunReport { exit_code, outcome, not_started, learned, policy: _ } = report;
         let signal = match outcome.end {
             End::Exited(Exited::Signal(signal)) | End::Interrupted(signal) => Some(signal),
             _ => None,
@@ -46,6 +54,7 @@ impl From<RunReport> for RunFacts {
             signal,
             timed_out: outcome.end == End::TimedOut,
             duration_ms: outcome.duration.as_millis() as u64,
+            start: outcome.start,
             usage: UsageFacts {
                 cpu_ms: outcome.usage.cpu.as_millis() as u64,
                 max_memory_bytes: outcome.usage.max_memory,
@@ -57,6 +66,7 @@ impl From<RunReport> for RunFacts {
             notes: outcome.notes,
             error: not_started,
             receipt: outcome.receipt,
+            pooled: outcome.ahead,
         }
     }
 }

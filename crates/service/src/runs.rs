@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use ringfence_policy::{Clause, Row, Workspace};
+use ringfence_policy::{Clause, Policy, Row, Workspace};
 use ringfence_sandbox::overlay::prepare_layers;
 use ringfence_sandbox::{
-    Attached, End, Host, Native, Outcome, Plan, Provider, Request, Stream, WorkspaceLayers,
+    Ahead, Attached, End, Host, Outcome, Plan, Ready, Remains, Request, Stream, WorkspaceLayers, create,
+    plan_for,
 };
 use serde::Serialize;
 
@@ -46,6 +47,7 @@ pub struct PreparedRun {
 #[derive(Debug)]
 pub struct RunReport {
     pub exit_code: i32,
+    pub policy: Policy,
     pub outcome: Outcome,
     /// Why the command itself could not be started, if that is how it ended.
     pub not_started: Option<ServiceError>,
@@ -80,12 +82,30 @@ impl PreparedRun {
 
     /// Make the sandbox, run the command to its end, and write down what was denied.
     pub fn run(self) -> Result<RunReport, ServiceError> {
+        self.run_in(None)
+    }
+
+    /// Make a sandbox for runs like this one, whatever their command, workspace, skills and environment. `None`: nothing can
+    /// be made ahead of such a run.
+    pub fn make_ahead(self, furthest: Ahead) -> Result<Option<Ready>, ServiceError> {
+        Ok(Ready::make(&self.request, self.plan, furthest)?)
+    }
+
+    /// The same in a sandbox that was made ahead, where it fits and nothing has changed since.
+    pub fn run_in(self, ready: Option<Ready>) -> Result<RunReport, ServiceError> {
+        let (mut report, remains) = self.run_and_leave(ready)?;
+        report.outcome.notes.extend(remains.clear());
+        Ok(report)
+    }
+
+    /// The same for who has something to tell before all of the sandbox is gone.
+    pub fn run_and_leave(self, ready: Option<Ready>) -> Result<(RunReport, Remains), ServiceError> {
         let Self { places, request, plan, .. } = self;
         if plan.workspace.is_some() {
             places.state.ensure()?;
         }
         let directory = plan.directory.clone();
-        let mut outcome = Native.run(&request, plan)?;
+        let (mut outcome, remains) = create(&request, plan, ready)?;
         let exit_code = outcome.exit_code();
         if !outcome.denials.is_empty()
             && let Err(error) = record_denials(&places, &request.argv, exit_code, &outcome.denials)
@@ -99,8 +119,30 @@ impl PreparedRun {
             _ => None,
         };
         let learned = request.learn.then(|| learned_rules(outcome.network.as_ref()));
-        Ok(RunReport { exit_code, outcome, not_started, learned })
+        let policy = request.policy.policy;
+        Ok((RunReport { exit_code, policy, outcome, not_started, learned }, remains))
     }
+}
+
+impl RunReport {
+    pub fn timed_out(&self) -> bool {
+        self.outcome.end == End::TimedOut
+    }
+
+    /// For the audit: which policy it was.
+    pub fn policy_digest(&self) -> String {
+        digest(&self.policy)
+    }
+
+    /// For the audit: what was enforced.
+    pub fn receipt_digest(&self) -> String {
+        digest(&self.outcome.receipt)
+    }
+}
+
+fn digest(value: &impl Serialize) -> String {
+    // Neither has a key that is no text: there is nothing that can't be written.
+    blake3::hash(&serde_json::to_vec(value).unwrap_or_default()).to_hex().to_string()
 }
 
 /// Decide everything about a run and do nothing.
@@ -143,9 +185,10 @@ pub(crate) fn decide(places: &Places, spec: RunSpec) -> Result<(Request, Plan, V
         learn,
         strict: spec.strict,
         state: places.state.path().to_path_buf(),
+        secrets: places.own().join("secrets"),
     };
     let host = Host::look(&request)?;
-    let plan = Native.plan(&request, &host)?;
+    let plan = plan_for(&request, &host)?;
     Ok((request, plan, loaded.notes))
 }
 

@@ -94,7 +94,7 @@ pub fn remove_secret(places: &Places, name: &str) -> Result<(), ServiceError> {
 }
 
 fn open(places: &Places) -> Result<SecretStore, ServiceError> {
-    SecretStore::open(&places.state.path().join(DIRECTORY)).map_err(failed)
+    SecretStore::open(&places.own().join(DIRECTORY)).map_err(failed)
 }
 
 fn bad(message: impl Into<String>) -> ServiceError {

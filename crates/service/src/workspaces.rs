@@ -1,6 +1,7 @@
 //! Named workspaces: directories of ours that outlive the sessions which write them. With a size they are images of their
 //! own, mounted for the session that has them and for nobody else.
 
+use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -148,8 +149,12 @@ fn run(name: &str, command: &mut Command) -> Result<(), ServiceError> {
 /// process and its children alone, so that it goes with the session.
 pub fn use_workspace(places: &Places, name: &str) -> Result<NamedWorkspace, ServiceError> {
     let directory = directory(places, name)?;
-    if !is_workspace(&directory) {
-        create_workspace(places, name, None)?;
+    // Of two that want it first, one makes it, and the other finds it.
+    if !is_workspace(&directory)
+        && let Err(error) = create_workspace(places, name, None)
+        && !is_workspace(&directory)
+    {
+        return Err(error);
     }
     let path = directory.join(LOCK);
     let problem = |error: io::Error| ServiceError::state("hold", &path, &error);
@@ -248,19 +253,46 @@ fn entries(directory: &Path) -> Result<Vec<(String, PathBuf)>, ServiceError> {
 
 /// Bytes on disk and entries, through no link, whatever the depth.
 fn usage(top: &Path) -> (u64, u64) {
+    counted(top, &mut HashSet::new())
+}
+
+/// A file with several names is counted once for all that `seen` has met.
+fn counted(top: &Path, seen: &mut HashSet<(u64, u64)>) -> (u64, u64) {
     let (mut bytes, mut files) = (0, 0);
     let mut waiting = vec![top.to_path_buf()];
     while let Some(directory) = waiting.pop() {
         for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
             let Ok(facts) = entry.metadata() else { continue };
-            bytes += facts.blocks() * 512;
             files += 1;
             if facts.is_dir() {
                 waiting.push(entry.path());
+            } else if facts.nlink() > 1 && !seen.insert((facts.dev(), facts.ino())) {
+                continue;
             }
+            bytes += facts.blocks() * 512;
         }
     }
     (bytes, files)
+}
+
+/// Where one user of a server has workspaces, and snapshots.
+pub(crate) fn tenant_directories(places: &Places, user: &str) -> [PathBuf; 2] {
+    [all(places).join(user), places.state.path().join("tenants").join(user)]
+}
+
+/// What one user of a server holds on its disk: workspaces, snapshots, and what their sandboxes have written apart. A fork
+/// begins with other names of a snapshot's files, which are counted once, and also when the snapshot is gone.
+pub fn tenant_usage(places: &Places, user: &str, sandboxes: &[String]) -> (u64, u64) {
+    let sessions = places.state.path().join("sessions");
+    let apart = sandboxes.iter().flat_map(|id| {
+        let place = sessions.join(id);
+        ["layers", "beginning", "logs"].map(|part| place.join(part))
+    });
+    let mut seen = HashSet::new();
+    tenant_directories(places, user).into_iter().chain(apart).fold((0, 0), |(bytes, files), top| {
+        let (more, many) = counted(&top, &mut seen);
+        (bytes + more, files + many)
+    })
 }
 
 /// Remove a workspace with all its files. Refused while a session lives in it.
@@ -336,5 +368,50 @@ mod tests {
         remove_workspace(&places, "team/one").unwrap();
         assert!(list_workspaces(&places).unwrap().is_empty());
         assert!(remove_workspace(&places, "team/one").is_err());
+    }
+
+    /// A first request and a session that is made ahead come at the same moment.
+    #[test]
+    fn all_who_want_it_first_have_it() {
+        let root = tempfile::tempdir().unwrap();
+        let places = Places { state: crate::StateDir::new(root.path()), ..Places::from_env().unwrap() };
+        for round in 0..200 {
+            let name = format!("ada/w{round}");
+            let begin = std::sync::Barrier::new(4);
+            std::thread::scope(|scope| {
+                let one = || {
+                    begin.wait();
+                    use_workspace(&places, &name).map(drop)
+                };
+                let all: Vec<_> = (0..4).map(|_| scope.spawn(one)).collect();
+                for done in all {
+                    done.join().unwrap().unwrap();
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn what_a_user_holds_is_counted_once_whatever_its_names() {
+        let root = tempfile::tempdir().unwrap();
+        let places = Places { state: crate::StateDir::new(root.path()), ..Places::from_env().unwrap() };
+        let held = use_workspace(&places, "ada/one").unwrap();
+        let other = use_workspace(&places, "bob/one").unwrap();
+        for path in [&held.path, &other.path] {
+            fs::write(path.join("x"), vec![1; 1 << 20]).unwrap();
+        }
+        let kept = root.path().join("tenants/ada/snapshots");
+        let beginning = root.path().join("sessions/s1/beginning");
+        for directory in [&kept, &beginning] {
+            fs::create_dir_all(directory).unwrap();
+        }
+        fs::write(kept.join("object"), vec![1; 1 << 20]).unwrap();
+        fs::hard_link(kept.join("object"), beginning.join("file")).unwrap();
+        let mib = || tenant_usage(&places, "ada", &["s1".into()]).0 >> 20;
+        assert_eq!(mib(), 2);
+        fs::remove_file(kept.join("object")).unwrap();
+        assert_eq!(mib(), 2, "a fork holds what was taken out of the store");
+        assert_eq!(tenant_usage(&places, "bob", &[]).0 >> 20, 1);
+        assert_eq!(tenant_usage(&places, "eve", &[]), (0, 0));
     }
 }

@@ -196,6 +196,7 @@ mod tests {
             profile: None,
             policy: None,
             library: None,
+            tenant: None,
         };
         for directory in ["ws", "home", "other"] {
             fs::create_dir_all(root.join(directory)).unwrap();

@@ -81,6 +81,7 @@ impl Stage {
             profile: None,
             policy: None,
             library: None,
+            tenant: None,
         };
         let layer = Layer::from_toml(&self.toml).unwrap();
         let policy = merge(ProfileName::Moderate, &[(Origin::flag("x"), layer)]).unwrap().policy;

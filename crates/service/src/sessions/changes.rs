@@ -11,11 +11,11 @@ use ringfence_sandbox::snapshots::{
     Change, Changed, Diff, DiffLimits, DiffSide, EntryKind, EntryTime, LocalTree, Manifest, RootEntries,
     RootTree, Seen, SnapshotFacts, SnapshotStore, TreePath, shown,
 };
-use ringfence_sandbox::{Sandbox, SessionFacts, WorkspaceKind};
+use ringfence_sandbox::{Sandbox, SessionFacts, SessionTrees, WORKSPACE_ROOT, WorkspaceKind};
 use serde::Serialize;
 
 use super::open_session;
-use super::snapshots::{Trees, WORKSPACE_ROOT, store, while_paused};
+use super::snapshots::{store, while_paused};
 use crate::error::{ErrorCode, ServiceError};
 use crate::places::Places;
 
@@ -71,11 +71,14 @@ pub fn session_changes(places: &Places, session: &str, since: &Since) -> Result<
         (Since::Snapshot(snapshot), _) => since_snapshot(&store, &sandbox, &facts, snapshot),
         (Since::Start, WorkspaceKind::Overlay) => since_start(&store, &sandbox),
         (Since::Start, WorkspaceKind::Private) => since_nothing(&store, &sandbox, &facts),
-        (Since::Start, WorkspaceKind::Direct | WorkspaceKind::Named) => Err(ServiceError::new(
-            ErrorCode::BadRequest,
-            "nobody has kept what the workspace was when the session began: it is your own directory",
-            "make the session with --overlay, or compare with a snapshot: --since SNAPSHOT",
-        )),
+        (Since::Start, WorkspaceKind::Direct | WorkspaceKind::Named) => match sandbox.place().start() {
+            Some(start) => since_snapshot(&store, &sandbox, &facts, &start),
+            None => Err(ServiceError::new(
+                ErrorCode::BadRequest,
+                "nobody has kept what the workspace was when the session began: it is your own directory",
+                "make the session with --keep-start or --overlay, or compare with a snapshot: --since SNAPSHOT",
+            )),
+        },
     }
 }
 
@@ -88,7 +91,7 @@ fn since_snapshot(
     let manifest = store.load(store.find(snapshot)?)?;
     while_paused(sandbox, || {
         let files = RefCell::new(sandbox.files()?);
-        let trees = Trees::new(&files, facts);
+        let trees = SessionTrees::new(&files, facts);
         let roots = trees.roots();
         let live = DiffSide::Live { roots: &roots, session: Some(&facts.id) };
         written(store, (DiffSide::Snapshot(&manifest), live))
@@ -113,7 +116,7 @@ fn since_nothing(
     let nothing = Manifest { facts: facts_of_nothing, roots };
     while_paused(sandbox, || {
         let files = RefCell::new(sandbox.files()?);
-        let trees = Trees::new(&files, facts);
+        let trees = SessionTrees::new(&files, facts);
         let roots: Vec<RootTree<'_>> =
             trees.roots().into_iter().filter(|root| root.label == WORKSPACE_ROOT).collect();
         let live = DiffSide::Live { roots: &roots, session: Some(&facts.id) };
@@ -201,7 +204,7 @@ fn overlay_of(places: &Places, session: &str) -> Result<(Sandbox, SessionFacts, 
 pub fn commit_session(places: &Places, session: &str, only: Vec<PathBuf>) -> Result<Committed, ServiceError> {
     let (sandbox, facts, overlay) = overlay_of(places, session)?;
     let guarding = match facts.unprotected {
-        Some(except) => Guarding::Protected { except },
+        Some(except) => Guarding::Protected { except, also: facts.protected_too },
         None => Guarding::Waived,
     };
     let options = CommitOptions { only, guarding };

@@ -2,9 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use ringfence_sandbox::{Claim, SessionFacts, WorkspaceLayers};
+use ringfence_sandbox::{Claim, SessionFacts};
 
-use super::snapshots::{HOME_ROOT, WORKSPACE_ROOT, restore, save, store};
+use super::snapshots::{save, store};
 use super::{SessionCreate, SessionCreated, create_claimed, sessions};
 use crate::error::ServiceError;
 use crate::places::Places;
@@ -30,19 +30,13 @@ pub fn fork_session(
         Ok(_) => save(places, from, None, &mut |_| ControlFlow::Continue(()))?.0,
         Err(_) => store.find(from)?,
     };
-    let has_home = store.load(id)?.root(HOME_ROOT).is_ok();
     let mut made = Vec::with_capacity(wanted.len());
     for create in wanted {
         let create = SessionCreate { overlay: true, ..create };
         let claim = Claim::new(&sessions(places), create.name.as_deref())?;
-        let beginning = claim.place().beginning();
-        store.materialise(id, &beginning)?;
-        let lower = Some(beginning.join(WORKSPACE_ROOT));
-        let layers = WorkspaceLayers { directory: claim.place().layers(), lower };
+        let layers = claim.fork_of(&store, id)?;
         let created = create_claimed(places, create, claim, layers)?;
-        if has_home && created.sandbox.facts()?.keeps_home {
-            restore(&store, id, &created.sandbox, &[HOME_ROOT])?;
-        }
+        created.sandbox.restore_home(&store, id)?;
         made.push(created);
     }
     Ok(made)

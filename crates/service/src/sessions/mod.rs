@@ -4,6 +4,7 @@ mod changes;
 mod fork;
 mod snapshots;
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -22,8 +23,8 @@ use crate::workspaces::NamedWorkspace;
 pub use changes::{Changes, Committed, Since, commit_session, finish_commit, session_changes, undo_commit};
 pub use fork::{fork_session, model_of};
 pub use snapshots::{
-    SnapshotRow, TakenSnapshot, export_snapshot, import_snapshot, list_snapshots, remove_snapshot,
-    rollback_session, take_snapshot, verify_snapshots,
+    SnapshotRow, TakenSnapshot, export_snapshot, import_snapshot, list_snapshots, read_snapshot,
+    remove_snapshot, rollback_session, take_snapshot, verify_snapshots, write_snapshot,
 };
 
 /// What a session is to be.
@@ -36,6 +37,8 @@ pub struct SessionCreate {
     pub idle: Option<Duration>,
     /// Its workspace is a copy-on-write view of the directory.
     pub overlay: bool,
+    /// Keep what its workspace is now, if that is a directory which it writes at once: for what changed since the start.
+    pub keep_start: bool,
     /// Its workspace is a named one, which is held while the session lives.
     pub named: Option<NamedWorkspace>,
     pub asked: Asked,
@@ -54,8 +57,26 @@ pub struct SessionCreated {
 pub struct SessionRow {
     #[serde(flatten)]
     pub facts: SessionFacts,
-    /// While it lives.
+    /// While it lives and answers.
     pub status: Option<SessionStatus>,
+    /// It lives, but its keeper does not answer.
+    pub silent: bool,
+}
+
+impl SessionRow {
+    /// As it is now. A keeper that does not answer soon is not waited for.
+    pub fn of(sandbox: &Sandbox) -> Result<Self, ServiceError> {
+        let facts = sandbox.facts()?;
+        let (status, silent) = match (&facts.ended, sandbox.is_alive()) {
+            (None, true) => match sandbox.look() {
+                Ok(status) => (Some(status), false),
+                Err(SessionError::Ended { .. }) => (None, false),
+                Err(_) => (None, sandbox.is_alive()),
+            },
+            _ => (None, false),
+        };
+        Ok(Self { facts, status, silent })
+    }
 }
 
 /// Ended sessions are listed for so long.
@@ -66,6 +87,8 @@ impl From<SessionError> for ServiceError {
         let code = match &error {
             SessionError::None { .. } => ErrorCode::NoSession,
             SessionError::Ended { .. } => ErrorCode::SessionEnded,
+            SessionError::Busy { .. } => ErrorCode::SessionBusy,
+            SessionError::Silent { .. } => ErrorCode::SessionSilent,
             SessionError::Refused { .. } => ErrorCode::BadRequest,
             SessionError::Io { .. } => ErrorCode::SandboxFailed,
         };
@@ -82,7 +105,32 @@ pub fn create_session(places: &Places, create: SessionCreate) -> Result<SessionC
     places.state.ensure()?;
     let claim = Claim::new(&sessions(places), create.name.as_deref())?;
     let layers = WorkspaceLayers { directory: claim.place().layers(), lower: None };
-    create_claimed(places, create, claim, layers)
+    let keep_start = create.keep_start;
+    let created = create_claimed(places, create, claim, layers)?;
+    if keep_start {
+        keep_beginning(places, &created.sandbox)?;
+    }
+    Ok(created)
+}
+
+/// Nobody knows of the session yet, and nothing has run in it. Without what was asked for there is no session.
+fn keep_beginning(places: &Places, sandbox: &Sandbox) -> Result<(), ServiceError> {
+    if !matches!(sandbox.facts()?.workspace_kind, WorkspaceKind::Direct | WorkspaceKind::Named) {
+        return Ok(());
+    }
+    let name = sandbox.name();
+    let kept =
+        snapshots::save(places, &name, Some(&format!("{name}-start")), &mut |_| ControlFlow::Continue(()));
+    let kept = kept.and_then(|(id, _)| {
+        let place = sandbox.place();
+        place
+            .keep_start(&id.to_string())
+            .map_err(|error| ServiceError::state("write to", place.path(), &error))
+    });
+    if kept.is_err() {
+        let _ = remove_session(places, &name);
+    }
+    kept
 }
 
 /// The same with a name that is taken already, and layers that may have something to lie on.
@@ -97,7 +145,10 @@ fn create_claimed(
             .map_err(|error| ServiceError::state("make", &layers.directory, &error))?;
     }
     let workspace_layers = create.overlay.then_some(layers);
-    let run = RunSpec { stream: Stream::Session, workspace_layers, ..create.run };
+    let mut run = RunSpec { stream: Stream::Session, workspace_layers, ..create.run };
+    if run.attached.bound.is_some() {
+        run.attached.bounded.extend(run.workspace_layers.iter().map(|layers| layers.directory.clone()));
+    }
     let (request, plan, notes) = decide(places, run)?;
     let warnings = plan.receipt.warnings.clone();
     let policy = serde_json::to_value(request.policy.rows()).unwrap_or_default();
@@ -126,14 +177,11 @@ pub fn list_sessions(places: &Places, ended: bool) -> Result<Vec<SessionRow>, Se
         .map_err(|error| ServiceError::state("read", &directory, &error))?;
     let mut rows = Vec::new();
     for place in found {
-        // One that is being made or removed at this moment has none.
-        let Ok(facts) = place.facts() else { continue };
-        let status = match facts.ended {
-            None => Sandbox::open(&directory, &place.name()).ok().and_then(|sandbox| sandbox.status().ok()),
-            Some(_) => None,
-        };
-        if ended || status.is_some() {
-            rows.push(SessionRow { facts, status });
+        // One that is being made or removed at this moment has no facts.
+        let sandbox = Sandbox::open(&directory, &place.name()).ok();
+        let Some(row) = sandbox.and_then(|sandbox| SessionRow::of(&sandbox).ok()) else { continue };
+        if ended || row.status.is_some() || row.silent {
+            rows.push(row);
         }
     }
     rows.sort_by_key(|row| row.facts.created);
@@ -142,11 +190,29 @@ pub fn list_sessions(places: &Places, ended: bool) -> Result<Vec<SessionRow>, Se
 
 /// End a session and take its files away, whatever was done to them. What the end check found.
 pub fn remove_session(places: &Places, name: &str) -> Result<Vec<String>, ServiceError> {
+    remove_ended(places, name, Sandbox::end_whole)
+}
+
+/// The same also where its keeper does not answer, which is then killed.
+pub fn remove_session_by_force(places: &Places, name: &str) -> Result<Vec<String>, ServiceError> {
+    remove_ended(places, name, Sandbox::end_by_force)
+}
+
+fn remove_ended(
+    places: &Places,
+    name: &str,
+    end: impl FnOnce(&Sandbox) -> Result<Vec<String>, SessionError>,
+) -> Result<Vec<String>, ServiceError> {
     let sandbox = open_session(places, name)?;
-    let notes = sandbox.end_whole()?;
+    let notes = end(&sandbox)?;
+    let start = sandbox.place().start();
     remove_files(sandbox.place())?;
     // What is known of its files is of no use any more.
     let _ = snapshots::store(places).and_then(|store| Ok(store.forget_session(name)?));
+    if let Some(start) = start {
+        // It was for this session's own comparisons. What else is in the store is looked after by its own verbs.
+        let _ = remove_snapshot(places, &start);
+    }
     Ok(notes)
 }
 
@@ -176,7 +242,8 @@ fn sweep_one(place: &Place) {
     let now = now.as_millis() as u64;
     match place.facts() {
         Ok(mut facts) if facts.ended.is_none() => {
-            facts.ended = Some(SessionEnd { at: now, why: EndReason::KeeperGone, notes: Vec::new() });
+            let (notes, network) = (Vec::new(), Vec::new());
+            facts.ended = Some(SessionEnd { at: now, why: EndReason::KeeperGone, notes, network });
             let _ = place.mark_ended(&facts);
         }
         // What was written to a copy-on-write workspace may be somebody's work: only `rm` drops it.

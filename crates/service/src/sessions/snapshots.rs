@@ -1,24 +1,21 @@
 //! Snapshots of sessions: of the workspace and, where it is the session's own, the home.
 
-use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use ringfence_sandbox::Sandbox;
 use ringfence_sandbox::snapshots::{
-    ExportFormat, Recognise, Restored, RootTree, RootWriter, SaveOptions, SaveProgress, SnapshotFacts,
-    SnapshotId, SnapshotLimits, SnapshotStore, Verified,
+    ExportFormat, Restored, SaveProgress, SnapshotFacts, SnapshotId, SnapshotLimits, SnapshotStore, Verified,
 };
-use ringfence_sandbox::{Files, Sandbox, SessionError, SessionFacts, SessionTree, WORKSPACE, WorkspaceKind};
 use serde::Serialize;
 
 use super::open_session;
 use crate::error::{ErrorCode, ServiceError};
 use crate::places::Places;
 
-pub(super) const WORKSPACE_ROOT: &str = "workspace";
-pub(super) const HOME_ROOT: &str = "home";
+const DIRECTORY: &str = "snapshots";
 
 /// A snapshot that has just been taken.
 #[derive(Clone, Debug, Serialize)]
@@ -43,39 +40,7 @@ pub struct SnapshotRow {
 
 pub(super) fn store(places: &Places) -> Result<SnapshotStore, ServiceError> {
     places.state.ensure()?;
-    Ok(SnapshotStore::open(&places.state.path().join("snapshots"), SnapshotLimits::default())?)
-}
-
-/// The trees of a session that its snapshots are of.
-pub(super) struct Trees<'a> {
-    workspace: SessionTree<'a>,
-    home: Option<SessionTree<'a>>,
-}
-
-impl<'a> Trees<'a> {
-    pub(super) fn new(files: &'a RefCell<Files>, facts: &SessionFacts) -> Self {
-        // A private one is in memory, where a write through a mapping changes no time.
-        let on_disk = facts.workspace_kind != WorkspaceKind::Private;
-        let home = || SessionTree::new(files, facts.home.clone(), false);
-        Self {
-            workspace: SessionTree::new(files, PathBuf::from(WORKSPACE), on_disk),
-            home: facts.keeps_home.then(home),
-        }
-    }
-
-    pub(super) fn roots(&self) -> Vec<RootTree<'_>> {
-        let home = self.home.iter().map(|tree| RootTree { label: HOME_ROOT, tree });
-        std::iter::once(RootTree { label: WORKSPACE_ROOT, tree: &self.workspace }).chain(home).collect()
-    }
-
-    /// Those among `labels`.
-    fn writers(&self, labels: &[&str]) -> Vec<RootWriter<'_>> {
-        let home = self.home.iter().map(|tree| RootWriter { label: HOME_ROOT, tree });
-        std::iter::once(RootWriter { label: WORKSPACE_ROOT, tree: &self.workspace })
-            .chain(home)
-            .filter(|root| labels.contains(&root.label))
-            .collect()
-    }
+    Ok(SnapshotStore::open(&places.own().join(DIRECTORY), SnapshotLimits::default())?)
 }
 
 /// Do something while nothing in the session runs. It goes on afterwards also if this process is killed.
@@ -83,8 +48,12 @@ pub(super) fn while_paused<T>(
     sandbox: &Sandbox,
     act: impl FnOnce() -> Result<T, ServiceError>,
 ) -> Result<T, ServiceError> {
-    let _held = sandbox.hold()?;
-    act()
+    let held = sandbox.hold()?;
+    let acted = act();
+    drop(held);
+    // Its keeper hears of that before it hears of anything after this answer: whoever asked may start a command at once.
+    let _ = sandbox.status();
+    acted
 }
 
 /// Take a snapshot of a session that lives. `progress` may break it off.
@@ -105,19 +74,7 @@ pub(super) fn save(
     progress: &mut dyn FnMut(&SaveProgress) -> ControlFlow<()>,
 ) -> Result<(SnapshotId, TakenSnapshot), ServiceError> {
     let sandbox = open_session(places, session)?;
-    let facts = sandbox.facts()?;
-    let store = store(places)?;
-    let options = SaveOptions {
-        name: name.unwrap_or(session).to_owned(),
-        session: session.to_owned(),
-        parent: None,
-        recognise: Recognise::ByTimes,
-    };
-    let saved = while_paused(&sandbox, || {
-        let files = RefCell::new(sandbox.files()?);
-        let trees = Trees::new(&files, &facts);
-        Ok(store.save(&trees.roots(), &options, progress)?)
-    })?;
+    let saved = sandbox.snapshot(&store(places)?, name.unwrap_or(session), progress)?;
     let taken = TakenSnapshot {
         id: saved.id.to_string(),
         name: saved.facts.name.clone(),
@@ -187,26 +144,33 @@ pub fn import_snapshot(places: &Places, path: &Path) -> Result<String, ServiceEr
     Ok(store(places)?.import(&mut file)?.id.to_string())
 }
 
-/// Bring a session back to a snapshot: only what differs is written.
-pub fn rollback_session(places: &Places, session: &str, snapshot: &str) -> Result<Restored, ServiceError> {
-    let sandbox = open_session(places, session)?;
+/// As a stream of its own: an error leaves one that no import takes.
+pub fn write_snapshot(
+    places: &Places,
+    snapshot: &str,
+    format: ExportFormat,
+    out: &mut dyn io::Write,
+) -> Result<(), ServiceError> {
     let store = store(places)?;
-    let id = store.find(snapshot)?;
-    while_paused(&sandbox, || restore(&store, id, &sandbox, &[WORKSPACE_ROOT, HOME_ROOT]))
+    Ok(store.export(store.find(snapshot)?, format, out)?)
 }
 
-/// Those of `labels` that both the snapshot and the session have.
-pub(super) fn restore(
-    store: &SnapshotStore,
-    id: SnapshotId,
-    sandbox: &Sandbox,
-    labels: &[&str],
-) -> Result<Restored, ServiceError> {
-    let facts = sandbox.facts()?;
-    let manifest = store.load(id)?;
-    let there: Vec<&str> = labels.iter().copied().filter(|label| manifest.root(label).is_ok()).collect();
-    let files = RefCell::new(sandbox.files().map_err(|error: SessionError| error)?);
-    let trees = Trees::new(&files, &facts);
-    let writers = trees.writers(&there);
-    Ok(store.restore(id, &writers, Some(&facts.id))?)
+/// From such a stream, which is hostile: no more than `most` bytes of files.
+pub fn read_snapshot(
+    places: &Places,
+    input: &mut dyn io::Read,
+    most: u64,
+) -> Result<SnapshotRow, ServiceError> {
+    let limits =
+        SnapshotLimits { bytes: most.min(SnapshotLimits::default().bytes), ..SnapshotLimits::default() };
+    places.state.ensure()?;
+    let store = SnapshotStore::open(&places.own().join(DIRECTORY), limits)?;
+    let imported = store.import(input)?;
+    Ok(SnapshotRow { id: imported.id.to_string(), facts: imported.facts })
+}
+
+/// Bring a session back to a snapshot: only what differs is written.
+pub fn rollback_session(places: &Places, session: &str, snapshot: &str) -> Result<Restored, ServiceError> {
+    let store = store(places)?;
+    Ok(open_session(places, session)?.rollback(&store, store.find(snapshot)?)?)
 }

@@ -43,10 +43,11 @@ pub(crate) fn run_contained(places: &Places, contained: Contained) -> Result<Out
         learn: false,
         strict: false,
         state: places.state.path().to_path_buf(),
+        secrets: places.own().join("secrets"),
     };
     let host = Host::look(&request)?;
     let plan = Native.plan(&request, &host)?;
-    Ok(Native.run(&request, plan)?)
+    Ok(Native.create(&request, plan)?)
 }
 
 fn policy(places: &Places, contained: &Contained) -> Result<Merged, ServiceError> {

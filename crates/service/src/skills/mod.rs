@@ -25,6 +25,7 @@ mod run;
 mod scratch;
 mod script;
 mod settings;
+mod shared;
 mod source;
 mod subject;
 mod validate;
@@ -43,11 +44,12 @@ pub use layers::{
 pub use library::{
     Catalogue, CatalogueEntry, DiscoveredSkill, EditsOf, ListedSkill, Locked, OutdatedReport, OutdatedSkill,
     Prompt, PublishedSkill, RemovedSkill, RolledBack, SearchSpec, ShownFile, ShownSkill, SkillHistory,
-    SkillState, Unreachable, UpdateReport, UpdateSpec, catalogue, discovered_skills, list_skills,
-    lock_skills, outdated_skills, publish_skill, read_skill_file, remove_skill, roll_back, search_skills,
-    show_skill, skill_history, time_of, update_skills, verify_library,
+    SkillState, Unreachable, UpdateReport, UpdateSpec, catalogue, discovered_skills, library_skill,
+    list_skills, lock_skills, outdated_skills, page_of_skills, publish_skill, read_skill_file, remove_skill,
+    roll_back, search_skills, show_skill, skill_history, time_of, update_skills, verify_library,
 };
 pub use lint::{LintReport, lint_rules, lint_sarif, lint_skill};
+pub(crate) use mounts::domains_attached;
 pub use mounts::{LibraryView, library_attached};
 pub use pack::{PackSpec, PackedSkill, pack_skill};
 pub use pythons::InterpreterFacts;
@@ -57,11 +59,15 @@ pub use run::{
 };
 pub use script::Wanted;
 pub use settings::library_root;
+pub use shared::{
+    SkillUpload, add_upload, has_shared_skill, lint_shared, lint_upload, pack_shared, read_shared_file,
+    shared_domains, shared_history, show_shared, validate_shared, validate_upload,
+};
 pub use source::{FoundSkill, SkillReference, find_skill};
-pub use validate::{Strictness, Validation, validate_skill};
+pub use validate::{Strictness, Validation, validate_manifest, validate_skill};
 
 // The words of the skill crate that interfaces print and take.
 pub use ringfence_skills::{
-    Action, Finding, Format, Hit, Kind, Language, Level, Matched, Problem, Scope, Searched, Severity,
-    SkillOrigin, Snippet, Trouble, Unreadable, Verified,
+    Action, Finding, Format, Hit, Kind, Language, Level, Matched, Problem, Record as SkillRecord, Scope,
+    Searched, Severity, SkillOrigin, Snippet, Trouble, Unreadable, Verified,
 };

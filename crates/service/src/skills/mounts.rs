@@ -32,6 +32,15 @@ pub struct LibraryView {
 
 /// Every domain at `/skills/<domain>`, and `/skills/<skill>` where one skill alone has that name.
 pub fn library_attached(places: &Places, library: Option<&Path>) -> Result<LibraryView, ServiceError> {
+    domains_attached(places, library, None)
+}
+
+/// The same with these domains only.
+pub(crate) fn domains_attached(
+    places: &Places,
+    library: Option<&Path>,
+    only: Option<&[String]>,
+) -> Result<LibraryView, ServiceError> {
     let root = library_root(places, library)?;
     let root = match root.canonicalize() {
         Ok(root) => root,
@@ -45,7 +54,8 @@ pub fn library_attached(places: &Places, library: Option<&Path>) -> Result<Libra
             ));
         }
     };
-    let domains = domains(&root);
+    let mut domains = domains(&root);
+    domains.retain(|domain| only.is_none_or(|only| only.contains(domain)));
     let mut seen = Seen::default();
     let directories = domains.iter().filter_map(|domain| seen.domain(&root, domain)).collect();
     let aliases = seen.aliases(&domains);

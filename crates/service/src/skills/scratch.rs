@@ -4,6 +4,8 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use ringfence_skills::remove_tree;
 use rustix::fs::{FlockOperation, flock};
@@ -30,10 +32,10 @@ impl Scratch {
         // Making one and removing left ones is one at a time: a directory without its lock is nobody's.
         let _one = state.lock("scratch.lock")?;
         sweep(&parent)?;
-        let root = (0u32..)
-            .map(|number| parent.join(format!("{}-{number}", std::process::id())))
-            .find(|path| path.symlink_metadata().is_err())
-            .unwrap_or_else(|| parent.join("full"));
+        // No name twice: whoever still removes the last one that had it would take this one away.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let root = parent.join(format!("{}-{number}", std::process::id()));
         let problem = |error: io::Error| ServiceError::state("make", &root, &error);
         DirBuilder::new().mode(0o700).create(&root).map_err(problem)?;
         let held = OpenOptions::new()
@@ -70,16 +72,47 @@ fn sweep(parent: &Path) -> Result<(), ServiceError> {
         let in_use = held.is_ok_and(|held| flock(&held, FlockOperation::NonBlockingLockExclusive).is_err());
         if !in_use {
             let path = entry.path();
-            remove_tree(&path).map_err(|error| ServiceError::state("remove", &path, &error))?;
+            remove(&path).map_err(|error| ServiceError::state("remove", &path, &error))?;
         }
     }
     Ok(())
+}
+
+/// Whoever lets go of one removes it too, maybe right now: what the other one has removed is no error.
+fn remove(path: &Path) -> io::Result<()> {
+    let mut tries = 0..100;
+    loop {
+        match remove_tree(path) {
+            Err(error) if path.symlink_metadata().is_ok() && tries.next().is_none() => return Err(error),
+            Err(_) if path.symlink_metadata().is_ok() => std::thread::sleep(Duration::from_millis(1)),
+            _ => return Ok(()),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+
+    /// A hundred times three at once: without the second look some call met what another was removing.
+    #[test]
+    fn many_at_once_do_not_get_in_each_others_way() {
+        let root = tempfile::tempdir().unwrap();
+        let state = StateDir::new(root.path().join("state"));
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        let one = Scratch::new(&state).unwrap();
+                        fs::create_dir_all(one.path.join("a/b/c")).unwrap();
+                        fs::write(one.path.join("a/b/c/d"), "").unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(fs::read_dir(state.path().join("scratch")).unwrap().count(), 0);
+    }
 
     #[test]
     fn removed_when_let_go_and_swept_when_killed() {

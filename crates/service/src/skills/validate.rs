@@ -49,13 +49,18 @@ pub fn validate_skill(
             ));
         }
     };
+    Ok(validate_manifest(&bytes, &subject.name, subject.shown, strictness))
+}
+
+/// The same for the text of a SKILL.md that is in no directory of this machine. `name` is that of its folder.
+pub fn validate_manifest(bytes: &[u8], name: &str, path: String, strictness: Strictness) -> Validation {
     let problems = match strictness {
-        Strictness::Strict => validate(&bytes, &subject.name),
-        Strictness::Lenient => match load(&bytes, &subject.name) {
+        Strictness::Strict => validate(bytes, name),
+        Strictness::Lenient => match load(bytes, name) {
             Ok(loaded) => loaded.warnings,
             Err(error) => vec![error.0],
         },
     };
     let valid = problems.iter().all(|problem| problem.level != Level::Error);
-    Ok(Validation { path: subject.shown, valid, problems })
+    Validation { path, valid, problems }
 }

@@ -3,23 +3,44 @@
 
 mod files;
 mod order;
+mod own;
+mod skill;
+mod stock;
 
+use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use ringfence_policy::{Layer, Origin, Workspace};
-use ringfence_sandbox::{Asked, Attached, Launcher, Stream, Text};
+use ringfence_sandbox::{
+    Ahead, Asked, Attached, Holes, Launcher, Ready, Remains, Stream, Text, WriteBound, own_stdio,
+    receive_order, share_stdio,
+};
 
 use crate::config::PolicySpec;
 use crate::error::{ErrorCode, ServiceError};
 use crate::places::Places;
 use crate::run_facts::RunFacts;
 use crate::runs::{RunSpec, prepare};
-use crate::sessions::{SessionCreate, create_session};
-use crate::skills::library_attached;
-use crate::workspaces::{NamedWorkspace, use_workspace};
+use crate::sessions::{SessionCreate, SessionCreated, create_session, fork_session};
+use crate::skills::domains_attached;
+use crate::workspaces::{NamedWorkspace, tenant_directories, use_workspace};
 
-pub use order::{CreateOrder, CreateReport, FileOrder, Order, Report, RunOrder, SandboxOrder};
+use skill::{RunsFor, SkillRan};
+
+pub use order::{
+    CreateOrder, CreateReport, FileOrder, ForkOrder, Order, OwnPolicy, ReadyOrder, Report, RunOrder,
+    SandboxOrder, SkillOrder,
+};
+use own::OwnWish;
+pub use own::check_own_policy;
+pub use stock::{Shape, Stock};
+
+/// What one user of a server may fill, beside the bytes that their role has.
+const TENANT: WriteBound =
+    WriteBound { bytes: 0, entries: 1_000_000, depth: 256, keep_free: 256 << 20, holes: Holes::Free };
 
 /// An order is what an HTTP body can hold, and some.
 const MOST: u32 = 256 << 20;
@@ -51,37 +72,109 @@ pub fn frame_length(head: [u8; 4]) -> io::Result<usize> {
     if length <= MOST { Ok(length as usize) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
+/// What a worker says when its sandbox waits for an order.
+pub const READY: u8 = b'R';
+
 /// The whole life of a worker.
 fn work(mut socket: UnixStream) {
-    let mut report = || -> io::Result<Report> {
+    let mut report = || -> io::Result<Option<(Report, Remains)>> {
         let mut head = [0; 4];
         socket.read_exact(&mut head)?;
-        let mut bytes = vec![0; frame_length(head)?];
-        socket.read_exact(&mut bytes)?;
-        let order = serde_json::from_slice(&bytes)?;
-        drop(bytes);
-        Ok(carry_out(order).unwrap_or_else(|error| Report::Refused { error }))
+        let carried_out = match read_order(&mut socket, head)? {
+            Order::Ready(order) => match make_ahead(*order) {
+                Ok(Some(ready)) => match wait_for_order(ready, &socket, &mut head)? {
+                    Some((ready, stdio)) => {
+                        own_stdio(stdio)?;
+                        carry_out(read_order(&mut socket, head)?, ready)
+                    }
+                    None => return Ok(None),
+                },
+                // Runs without it say what is wrong, if anything is.
+                Ok(None) | Err(_) => return Ok(None),
+            },
+            order => carry_out(order, None),
+        };
+        Ok(Some(carried_out.unwrap_or_else(|error| (Report::Refused { error }, Remains::default()))))
     };
     // Without a report the other side sees the socket close, and says so.
-    if let Ok(report) = report()
-        && let Ok(bytes) = framed(&report)
-    {
+    let Ok(Some((report, remains))) = report() else { return };
+    // The other side reads what the command wrote to its end, which is not while somebody could write more.
+    let _ = leave_stdio();
+    if let Ok(bytes) = framed(&report) {
         let _ = socket.write_all(&bytes);
+    }
+    if !remains.clear().is_empty() {
+        // The helper looks after what such a worker leaves.
+        std::process::exit(1);
     }
 }
 
-fn carry_out(order: Order) -> Result<Report, ServiceError> {
+fn leave_stdio() -> io::Result<()> {
+    let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    share_stdio(null.as_fd())
+}
+
+fn read_order(socket: &mut UnixStream, head: [u8; 4]) -> io::Result<Order> {
+    let mut bytes = vec![0; frame_length(head)?];
+    socket.read_exact(&mut bytes)?;
+    Ok(serde_json::from_slice(&bytes)?)
+}
+
+/// The order that comes, and the sandbox for it if it still is one. `None`: the sandbox is of no use any more, and nobody
+/// has ordered anything.
+pub fn wait_for_order(
+    ready: Ready,
+    socket: &UnixStream,
+    head: &mut [u8],
+) -> io::Result<Option<(Option<Ready>, Vec<OwnedFd>)>> {
+    (&*socket).write_all(&[READY])?;
+    let ready = match ready.wait(socket)? {
+        true => Some(ready),
+        false => {
+            drop(ready);
+            // Whoever sends from here on is told that nobody reads. What was sent before is carried out.
+            socket.shutdown(Shutdown::Read)?;
+            None
+        }
+    };
+    Ok(receive_order(socket, head)?.map(|fds| (ready, fds)))
+}
+
+fn make_ahead(order: ReadyOrder) -> Result<Option<Ready>, ServiceError> {
+    let places = places(&order.sandbox)?;
+    let (mut spec, _) = sandbox(&places, order.sandbox, Stream::Inherit)?;
+    // Stands for whatever comes.
+    spec.argv = vec!["true".into()];
+    prepare(places, spec)?.make_ahead(if order.open { Ahead::Open } else { Ahead::Closed })
+}
+
+fn carry_out(order: Order, ready: Option<Ready>) -> Result<(Report, Remains), ServiceError> {
+    let nothing = |report| (report, Remains::default());
     match order {
-        Order::Run(order) => run(*order),
-        Order::Create(order) => create(*order),
+        Order::Run(order) => run(*order, ready),
+        Order::Create(order) => create(*order).map(nothing),
+        Order::Fork(order) => fork(*order).map(nothing),
+        Order::Ready(_) => Err(ServiceError::new(
+            ErrorCode::BadRequest,
+            "a sandbox that was made ahead was told to make another",
+            "report this as a bug",
+        )),
+    }
+}
+
+/// Of the user of this process, or of whoever the sandbox is for.
+fn places(order: &SandboxOrder) -> Result<Places, ServiceError> {
+    match order.own {
+        Some(_) => Places::from_env(),
+        None => tenant_places(order.tenant.as_deref()),
     }
 }
 
 /// Somebody else's paths mean nothing here: `/` is where a relative one would begin.
-fn places() -> Result<Places, ServiceError> {
+fn tenant_places(tenant: Option<&str>) -> Result<Places, ServiceError> {
     let mut places = Places::from_env()?;
     places.current = "/".into();
-    Ok(places)
+    tenant.map_or(Ok(places.clone()), |user| places.of_tenant(user))
 }
 
 /// The sandbox that was asked for, and its workspace, held.
@@ -90,10 +183,14 @@ fn sandbox(
     order: SandboxOrder,
     stream: Stream,
 ) -> Result<(RunSpec, Option<NamedWorkspace>), ServiceError> {
-    let attached = match order.skills {
-        true => library_attached(places, None)?.attached,
+    let mut attached = match order.skills {
+        true => domains_attached(places, None, order.domains.as_deref())?.attached,
         false => Attached::default(),
     };
+    if let (Some(bytes), Some(user)) = (order.disk, &order.tenant) {
+        attached.bound = Some(WriteBound { bytes, ..TENANT });
+        attached.bounded = tenant_directories(places, user).to_vec();
+    }
     let named = order.workspace.as_deref().map(|name| use_workspace(places, name)).transpose()?;
     if let Some(named) = &named {
         files::write(&named.path, &order.files)?;
@@ -104,13 +201,13 @@ fn sandbox(
             "leave `workspace` out, or name one",
         ));
     }
-    let mut ours = Layer::default();
-    ours.filesystem.workspace =
-        Some(named.as_ref().map_or(Workspace::Private, |named| Workspace::Path(named.path.clone())));
-    let mut flags: Vec<(Origin, Layer)> =
-        order.layers.into_iter().map(|layer| (Origin::flag("request"), layer)).collect();
-    flags.push((Origin::flag("server"), ours));
-    let policy = PolicySpec { flags, alone: true, ..PolicySpec::default() };
+    let policy = match &order.own {
+        Some(own) => {
+            let asked = OwnWish { layers: order.layers, compat: order.compat, granted: order.granted };
+            own::policy(places, own, asked)?
+        }
+        None => alone(order.layers, named.as_ref()),
+    };
     let run = RunSpec {
         policy,
         argv: order.argv.into_iter().map(Into::into).collect(),
@@ -124,36 +221,79 @@ fn sandbox(
     Ok((run, named))
 }
 
-fn run(order: RunOrder) -> Result<Report, ServiceError> {
-    let places = places()?;
+/// Nothing but the layers, in the workspace that goes with the order.
+fn alone(layers: Vec<Layer>, named: Option<&NamedWorkspace>) -> PolicySpec {
+    let mut ours = Layer::default();
+    ours.filesystem.workspace =
+        Some(named.map_or(Workspace::Private, |named| Workspace::Path(named.path.clone())));
+    let mut flags: Vec<(Origin, Layer)> =
+        layers.into_iter().map(|layer| (Origin::flag("request"), layer)).collect();
+    flags.push((Origin::flag("server"), ours));
+    PolicySpec { flags, alone: true, ..PolicySpec::default() }
+}
+
+fn run(order: RunOrder, ready: Option<Ready>) -> Result<(Report, Remains), ServiceError> {
+    let places = places(&order.sandbox)?;
+    let runs_for = if order.sandbox.own.is_some() { RunsFor::Owner } else { RunsFor::Guest };
     let (spec, named) = sandbox(&places, order.sandbox, Stream::Inherit)?;
-    let prepared = prepare(places, spec)?;
-    let warnings = prepared.warnings().to_vec();
-    let report = prepared.run()?;
+    let (report, remains, warnings, skill) = match order.skill {
+        Some(skill) => {
+            let SkillRan { run, skill, warnings } = skill::run(places, spec, skill, runs_for)?;
+            (run, Remains::default(), warnings, Some(skill))
+        }
+        None => {
+            let prepared = prepare(places, spec)?;
+            let warnings = prepared.warnings().to_vec();
+            let (report, remains) = prepared.run_and_leave(ready)?;
+            (report, remains, warnings, None)
+        }
+    };
     drop(named);
     let mut facts = RunFacts::from(report);
     facts.notes.splice(0..0, warnings);
-    let facts = serde_json::to_value(facts).map_err(unwritable)?;
-    Ok(Report::Ran { facts })
+    let start = facts.start;
+    let mut facts = serde_json::to_value(facts).map_err(unwritable)?;
+    if let Some(start) = start {
+        facts["start_us"] = serde_json::json!(start.as_micros() as u64);
+    }
+    if let Some(skill) = skill {
+        facts["skill"] = serde_json::json!(skill);
+    }
+    Ok((Report::Ran { facts }, remains))
 }
 
 fn create(order: CreateOrder) -> Result<Report, ServiceError> {
-    let places = places()?;
-    let (run, named) = sandbox(&places, order.sandbox, Stream::Session)?;
-    let create = SessionCreate {
+    let places = places(&order.sandbox)?;
+    let created = create_session(&places, session(&places, order)?)?;
+    Ok(Report::Created(report(created)))
+}
+
+fn fork(order: ForkOrder) -> Result<Report, ServiceError> {
+    let places = tenant_places(Some(&order.tenant))?;
+    let wanted = order.wanted.into_iter().map(|one| session(&places, one)).collect::<Result<_, _>>()?;
+    let made = fork_session(&places, &order.from, wanted)?;
+    Ok(Report::Forked(made.into_iter().map(report).collect()))
+}
+
+fn session(places: &Places, order: CreateOrder) -> Result<SessionCreate, ServiceError> {
+    let (run, named) = sandbox(places, order.sandbox, Stream::Session)?;
+    Ok(SessionCreate {
         run,
         name: Some(order.name),
         ttl: order.ttl,
         idle: order.idle,
         overlay: order.overlay,
+        keep_start: false,
         named,
         asked: Asked {
             arguments: order.asked.into_iter().map(|word| Text(word.into())).collect(),
-            directory: "/".into(),
+            directory: places.current.clone(),
         },
-    };
-    let created = create_session(&places, create)?;
-    Ok(Report::Created(CreateReport { warnings: created.warnings, notes: created.notes }))
+    })
+}
+
+fn report(created: SessionCreated) -> CreateReport {
+    CreateReport { warnings: created.warnings, notes: created.notes }
 }
 
 fn unwritable(error: serde_json::Error) -> ServiceError {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ringfence_policy::Layer;
+use ringfence_policy::{Compat, Layer};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ServiceError;
@@ -11,14 +11,31 @@ use crate::error::ServiceError;
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Order {
     Run(Box<RunOrder>),
+    /// Make a sandbox ahead, say so, and take one `Run` for it.
+    Ready(Box<ReadyOrder>),
     Create(Box<CreateOrder>),
+    Fork(Box<ForkOrder>),
 }
 
 /// What every sandbox that is made for somebody else has.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SandboxOrder {
-    /// In order, the last one the strongest. They are the whole policy: no file of this machine adds to it.
+    /// The user of the server that it is for.
+    pub tenant: Option<String>,
+    /// In order, the last one the strongest. They are the whole policy: no file of this machine adds to it. With `own`,
+    /// what is asked for beneath that.
     pub layers: Vec<Layer>,
+    /// For the user of this process, in their own directory and under their own policy. There is no tenant then.
+    #[serde(default)]
+    pub own: Option<OwnPolicy>,
+    /// With `own`: whose defaults to begin from, as far as that allows.
+    #[serde(default)]
+    pub compat: Option<Compat>,
+    /// With `own`: its user was asked, and allows the network of these layers beyond it.
+    #[serde(default)]
+    pub granted: bool,
+    /// Bytes that all of the tenant's workspaces and snapshots may hold: what runs is ended beyond them.
+    pub disk: Option<u64>,
     /// Without one, the workspace goes with the sandbox.
     pub workspace: Option<String>,
     /// Written to the workspace first.
@@ -28,12 +45,25 @@ pub struct SandboxOrder {
     pub directory: Option<PathBuf>,
     /// Show the library at `/skills`.
     pub skills: bool,
+    /// These domains of it; all of them without.
+    pub domains: Option<Vec<String>>,
     pub trace: bool,
     pub strict: bool,
 }
 
+/// What a user said about the policy of their own sandboxes, as `ringfence run` takes it. Their files of policy and the
+/// project's are read by the worker.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct OwnPolicy {
+    pub file: Option<PathBuf>,
+    /// Each with the flag that it came by.
+    pub flags: Vec<(String, Layer)>,
+    /// Package clients whose registries are granted, by name.
+    pub registries: Vec<String>,
+}
+
 /// A file to be written to the workspace.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FileOrder {
     /// Relative to the workspace.
     pub path: String,
@@ -46,6 +76,44 @@ pub struct FileOrder {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct RunOrder {
     pub sandbox: SandboxOrder,
+    /// In place of a command.
+    pub skill: Option<SkillOrder>,
+}
+
+/// A script of a skill of the library.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SkillOrder {
+    pub domain: String,
+    pub name: String,
+    /// Without one: the only one that it has.
+    pub script: Option<String>,
+    pub args: Vec<String>,
+    /// The version that was looked at: no other is run.
+    pub version: Option<String>,
+}
+
+/// A sandbox for runs to come.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct ReadyOrder {
+    pub sandbox: SandboxOrder,
+    /// They have a workspace or skills, which are attached then.
+    pub open: bool,
+}
+
+impl ReadyOrder {
+    /// For runs like this one: without what each brings itself.
+    pub fn like(run: &RunOrder) -> Self {
+        let SandboxOrder { layers, workspace, skills, trace, strict, .. } = &run.sandbox;
+        let mut layers = layers.clone();
+        for layer in &mut layers {
+            layer.environment = Default::default();
+            layer.limits.wall_time = None;
+        }
+        Self {
+            open: workspace.is_some() || *skills,
+            sandbox: SandboxOrder { layers, trace: *trace, strict: *strict, ..SandboxOrder::default() },
+        }
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -59,13 +127,22 @@ pub struct CreateOrder {
     pub asked: Vec<String>,
 }
 
+/// Sandboxes that begin where another one, or a snapshot, is.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ForkOrder {
+    pub tenant: String,
+    pub from: String,
+    pub wanted: Vec<CreateOrder>,
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Report {
-    /// A [`RunFacts`](crate::RunFacts).
+    /// A [`RunFacts`](crate::RunFacts); of a skill with `skill` beside them.
     Ran {
         facts: serde_json::Value,
     },
     Created(CreateReport),
+    Forked(Vec<CreateReport>),
     Refused {
         error: ServiceError,
     },

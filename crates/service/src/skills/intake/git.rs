@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use ringfence_sandbox::{AttachAs, Attached, Attachment, End, Outcome, Stream, WriteBound};
+use ringfence_sandbox::{AttachAs, Attached, Attachment, End, Holes, Outcome, Stream, WriteBound};
 
 use super::source::{GitPlace, GitSource};
 use crate::error::{ErrorCode, ServiceError};
@@ -17,7 +17,8 @@ const OUT: &str = "/run/ringfence/out";
 const LOCAL: &str = "/run/ringfence/repository";
 /// For what comes out. The sandbox's disk does not bound it: git leaves holes where a file has zeros, and a hole takes
 /// nothing there.
-const BOUND: WriteBound = WriteBound { bytes: 2 << 30, entries: 500_000, depth: 128, keep_free: 1 << 30 };
+const BOUND: WriteBound =
+    WriteBound { bytes: 2 << 30, entries: 500_000, depth: 128, keep_free: 1 << 30, holes: Holes::Count };
 /// In a debug build: another number of bytes, so that a test can reach it.
 const BOUND_VARIABLE: &str = "RINGFENCE_FETCH_BOUND";
 /// What git says is shown to people.

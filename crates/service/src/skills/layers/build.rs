@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-use ringfence_sandbox::{AttachAs, Attached, Attachment, End, Stream, WriteBound};
+use ringfence_sandbox::{AttachAs, Attached, Attachment, End, Holes, Stream, WriteBound};
 use ringfence_skills::remove_tree;
 use rustix::fs::{FlockOperation, flock};
 
@@ -23,7 +23,8 @@ const NODE: &str = include_str!("node.sh");
 /// Where the installer finds what it is given.
 const INPUT: &str = "/run/ringfence/build";
 /// Far more than people install, and less than what a disk can't spare.
-const BOUND: WriteBound = WriteBound { bytes: 16 << 30, entries: 1_000_000, depth: 64, keep_free: 1 << 30 };
+const BOUND: WriteBound =
+    WriteBound { bytes: 16 << 30, entries: 1_000_000, depth: 64, keep_free: 1 << 30, holes: Holes::Count };
 
 /// Make the layer, unless somebody else has made it meanwhile; `again` makes it anew. What the installer says goes to this
 /// process's stdout and stderr; `say` is told what is waited for.

@@ -100,6 +100,31 @@ pub fn list_skills(
     Ok(Catalogue { skills, strays: listing.strays, unreadable: listing.unreadable })
 }
 
+/// The skills after `after` (`domain/name`), of those domains that `sees` lets through: only these are read. And where to
+/// go on, if there are more.
+pub fn page_of_skills(
+    places: &Places,
+    sees: &dyn Fn(&str) -> bool,
+    after: Option<&str>,
+    most: usize,
+) -> Result<(Vec<ListedSkill>, Option<String>), ServiceError> {
+    let Some(library) = existing_library(places, None)? else { return Ok((Vec::new(), None)) };
+    let mut wanted: Vec<(String, Reference)> = library
+        .list()?
+        .skills
+        .into_iter()
+        .filter(|one| sees(one.domain.as_str()))
+        .map(|one| (one.to_string(), one))
+        .filter(|(key, _)| after.is_none_or(|after| key.as_str() > after))
+        .collect();
+    wanted.sort_by(|one, other| one.0.cmp(&other.0));
+    let more = wanted.len() > most;
+    wanted.truncate(most);
+    let next = wanted.last().filter(|_| more).map(|(key, _)| key.clone());
+    let rows = wanted.into_iter().filter_map(|(_, one)| listed(&library, one).transpose());
+    Ok((rows.collect::<Result<_, _>>()?, next))
+}
+
 /// What an agent is told of these skills, or of all that can be read. Locations are those of a sandbox, or of the host.
 pub fn catalogue(
     places: &Places,

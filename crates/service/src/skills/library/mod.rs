@@ -10,10 +10,13 @@ mod search;
 mod show;
 mod update;
 
-pub use catalogue::{Catalogue, CatalogueEntry, ListedSkill, Prompt, SkillState, catalogue, list_skills};
+pub use catalogue::{
+    Catalogue, CatalogueEntry, ListedSkill, Prompt, SkillState, catalogue, list_skills, page_of_skills,
+};
 pub use discovered::{DiscoveredSkill, discovered_skills};
 pub use file::read_skill_file;
 pub use lock::{Locked, lock_skills};
+pub use open::library_skill;
 pub use revise::{
     EditsOf, PublishedSkill, RemovedSkill, RolledBack, SkillHistory, publish_skill, remove_skill, roll_back,
     skill_history, time_of, verify_library,

@@ -29,6 +29,13 @@ pub(in crate::skills) fn existing_library(
     }
 }
 
+/// The full name, `domain/name`, of a skill of the library. A path is none, whatever lies there: for names that come from
+/// somebody who may not see this machine's files.
+pub fn library_skill(places: &Places, skill: &str) -> Result<String, ServiceError> {
+    let (_, reference) = find_reference(places, None, skill)?;
+    Ok(reference.to_string())
+}
+
 /// The library and the skill of it that a person means.
 pub(in crate::skills) fn find_reference(
     places: &Places,

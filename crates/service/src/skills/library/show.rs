@@ -4,7 +4,7 @@ use ringfence_skills::{
     Certainty, Digest, Kind, Loaded, NeededHost, Problem, SkillOrigin, load, needs, properties, read_manifest,
 };
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::catalogue::SkillState;
 use crate::error::{ErrorCode, ServiceError};
@@ -27,6 +27,9 @@ pub struct ShownSkill {
     pub origin: Option<SkillOrigin>,
     /// As `skill properties` prints it.
     pub properties: Value,
+    /// Every field of the manifest as it was written.
+    #[serde(skip)]
+    pub frontmatter: Map<String, Value>,
     /// What had to be overlooked or repaired in the manifest.
     pub warnings: Vec<Problem>,
     /// What it asks for beyond a profile. Nothing is granted by being here.
@@ -48,7 +51,7 @@ pub struct ShownFile {
 pub fn show_skill(places: &Places, reference: &SkillReference) -> Result<ShownSkill, ServiceError> {
     let subject = subject(places, reference, First::Library)?;
     let (name, bytes) = read_manifest(subject.open()?).map_err(|error| broken(&subject.shown, &error))?;
-    let Loaded { manifest, warnings, .. } =
+    let Loaded { manifest, warnings, frontmatter, .. } =
         load(&bytes, &subject.name).map_err(|error| broken(&format!("{}/{name}", subject.shown), &error))?;
     let tree = subject.tree()?;
     let mut problems = Vec::new();
@@ -66,6 +69,7 @@ pub fn show_skill(places: &Places, reference: &SkillReference) -> Result<ShownSk
         published: None,
         origin: None,
         properties: properties(&manifest),
+        frontmatter,
         warnings,
         asks,
         inferred_hosts: needs(&tree, &manifest, None)
