@@ -6,34 +6,52 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use ringfence_sandbox::{Launcher, Sandbox};
+use ringfence_service::workers::Stock;
 use ringfence_service::{Places, open_session};
 use ringfence_store::{AuditEntry, Role, SandboxRow, SandboxState, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::actions::Watch;
 use crate::auth::{Caller, FirstToken};
 use crate::config::ServerConfig;
+use crate::disk::Measured;
 use crate::error::{Answer, ApiError};
+use crate::jwt::Tokens;
+use crate::mask::Mask;
 use crate::metrics::Metrics;
 use crate::rates::Rates;
 use crate::streams::Streams;
+use crate::tickets::Tickets;
+use crate::traffic::SandboxTraffic;
+use crate::usage::{Claimed, RunClock, Usage};
 
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) store: Store,
     pub(crate) launcher: Arc<Launcher>,
+    pub(crate) stock: Arc<Stock>,
     pub(crate) places: Places,
     pub(crate) config: ServerConfig,
     pub(crate) metrics: Metrics,
+    pub(crate) traffic: SandboxTraffic,
     pub(crate) streams: Streams,
     pub(crate) rates: Rates,
     pub(crate) first_token: FirstToken,
+    /// None: no issuer of tokens is configured.
+    pub(crate) tokens: Option<Tokens>,
+    pub(crate) tickets: Tickets,
+    pub(crate) disk: Measured,
+    pub(crate) usage: Usage,
     pub(crate) started: Instant,
     /// Requests need no key: the user asked for that in so many words.
     pub(crate) without_authentication: bool,
     /// Names that a `Host` header may have.
     pub(crate) hosts: Vec<String>,
+    /// Takes paths of the server out of what is told.
+    pub(crate) mask: Mask,
     /// Never shown in a sandbox, whatever the ceiling says.
     pub(crate) own_paths: Vec<PathBuf>,
+    pub(crate) actions: Watch,
     pub(crate) commands: Arc<Semaphore>,
     pub(crate) commands_of: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
@@ -45,11 +63,26 @@ pub(crate) type Shared = Arc<App>;
 pub(crate) struct Permit {
     _user: OwnedSemaphorePermit,
     _server: OwnedSemaphorePermit,
+    /// What its sandbox may use meanwhile, where that is its own.
+    _claim: Option<Claimed>,
+    _clock: Option<RunClock>,
+}
+
+impl Permit {
+    pub(crate) fn with(self, claim: Claimed) -> Self {
+        Self { _claim: Some(claim), ..self }
+    }
 }
 
 impl App {
-    /// One more command of this user's.
+    /// One more command of this user's, whose time is counted.
     pub(crate) fn permit(&self, caller: &Caller) -> Answer<Permit> {
+        let clock = self.usage.clock(caller, self.config.role(caller.role).quotas.run_time)?;
+        Ok(Permit { _clock: Some(clock), ..self.slot(caller)? })
+    }
+
+    /// The same for what holds a thread or a connection and runs nothing.
+    pub(crate) fn slot(&self, caller: &Caller) -> Answer<Permit> {
         let most = self.config.role(caller.role).quotas.commands;
         let of_user = {
             let mut all = self.commands_of.lock().unwrap_or_else(PoisonError::into_inner);
@@ -70,7 +103,7 @@ impl App {
                 1,
             )
         })?;
-        Ok(Permit { _user: user, _server: server })
+        Ok(Permit { _user: user, _server: server, _claim: None, _clock: None })
     }
 
     /// A sandbox that the caller may see, and its row.
@@ -92,9 +125,26 @@ impl App {
         Ok((row, sandbox))
     }
 
+    /// A sandbox that the caller may change.
+    pub(crate) async fn own_sandbox(&self, caller: &Caller, id: &str) -> Answer<(SandboxRow, Sandbox)> {
+        caller.needs(Role::Operator)?;
+        self.sandbox(caller, id).await
+    }
+
+    /// Where a user's snapshots and secrets are.
+    pub(crate) fn places_of(&self, user: &str) -> Answer<Places> {
+        Ok(self.places.of_tenant(user)?)
+    }
+
     /// Written before the answer is given.
     pub(crate) async fn record(&self, entry: AuditEntry) -> Answer<()> {
-        self.store.audit().append(vec![entry]).await?;
+        self.record_without(entry, &[]).await
+    }
+
+    /// The same, with these values taken out wherever they are.
+    pub(crate) async fn record_without(&self, entry: AuditEntry, secrets: &[String]) -> Answer<()> {
+        let secrets: Vec<&str> = secrets.iter().map(String::as_str).collect();
+        self.store.audit().append_redacted(vec![entry], &secrets).await?;
         Ok(())
     }
 }

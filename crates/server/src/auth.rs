@@ -1,4 +1,5 @@
-//! Who asks. API keys, known by the hash of their secret, and the one-time token of the first start.
+//! Who asks. API keys, known by the hash of their secret; tokens of an issuer, where one is configured; and the one-time token of
+//! the first start.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,7 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
-use ringfence_store::Role;
+use ringfence_store::{Role, StoreError};
 use rustix::rand::{GetRandomFlags, getrandom};
 use subtle::ConstantTimeEq;
 
@@ -23,7 +24,15 @@ pub(crate) struct Caller {
     pub(crate) key: Option<String>,
 }
 
+/// In place of a key's id, where the caller came with a token.
+const BY_TOKEN: &str = "jwt:";
+
 impl Caller {
+    /// Whether they came with a token that somebody else made, which ends by itself.
+    pub(crate) fn by_token(&self) -> bool {
+        self.key.as_ref().is_some_and(|key| key.starts_with(BY_TOKEN))
+    }
+
     /// May this caller do what takes that role?
     pub(crate) fn needs(&self, role: Role) -> Answer<()> {
         if self.role.covers(role) {
@@ -75,7 +84,7 @@ pub fn new_key() -> std::io::Result<(String, [u8; 32])> {
     Ok((key, hash))
 }
 
-fn random_hex() -> std::io::Result<String> {
+pub(crate) fn random_hex() -> std::io::Result<String> {
     let mut bytes = [0; SECRET_BYTES];
     let mut filled = 0;
     while filled < bytes.len() {
@@ -119,10 +128,12 @@ pub(crate) async fn authenticate(
     next: Next,
 ) -> Result<Response, ApiError> {
     let caller = match bearer(&request)? {
-        Some(key) => caller_of(&app, &key).await?,
+        Some(key) if key.starts_with(PREFIX) => caller_of(&app, &key).await?,
+        Some(token) => caller_by_token(&app, &token).await?,
         None if app.without_authentication => Caller { user: LOCAL.into(), role: Role::Admin, key: None },
         None => return Err(unauthenticated()),
     };
+    tracing::Span::current().record("enduser.id", caller.user.as_str());
     app.rates.take(&app.config, &caller)?;
     request.extensions_mut().insert(caller);
     Ok(next.run(request).await)
@@ -141,7 +152,7 @@ fn bearer(request: &Request) -> Answer<Option<String>> {
     };
     let text = value.to_str().map_err(|_| wrong_key())?;
     let (scheme, key) = text.split_once(' ').ok_or_else(wrong_key)?;
-    if !scheme.eq_ignore_ascii_case("bearer") || !key.starts_with(PREFIX) {
+    if !scheme.eq_ignore_ascii_case("bearer") {
         return Err(wrong_key());
     }
     Ok(Some(key.to_owned()))
@@ -154,8 +165,34 @@ async fn caller_of(app: &Shared, key: &str) -> Answer<Caller> {
         return Err(wrong_key());
     }
     let role = key.role.shared_with(user.role);
-    app.store.touch_key(&key.id).await?;
+    if key.is_touch_due(now) {
+        app.store.touch_key(&key.id).await?;
+    }
     Ok(Caller { user: user.name, role, key: Some(key.id) })
+}
+
+/// A token of the configured issuer. Its user is made when first seen; one that an admin disabled or removed stays out.
+async fn caller_by_token(app: &Shared, token: &str) -> Answer<Caller> {
+    let tokens = app.tokens.as_ref().ok_or_else(wrong_key)?;
+    let bearer = tokens.believe(token, crate::now()).await.map_err(|why| {
+        tracing::info!(%why, "a token is not believed");
+        wrong_key()
+    })?;
+    let user = match app.store.user(&bearer.user).await? {
+        Some(user) => user,
+        // The configuration names a local user who is not there: nobody becomes them by a token.
+        None if bearer.local => return Err(wrong_key()),
+        None => match app.store.add_user(&bearer.user, tokens.max_role()).await {
+            // Seen by two requests at once, or removed before.
+            Err(StoreError::Taken { .. }) => app.store.user(&bearer.user).await?.ok_or_else(wrong_key)?,
+            made => made?,
+        },
+    };
+    if user.disabled {
+        return Err(wrong_key());
+    }
+    let role = bearer.role.shared_with(user.role);
+    Ok(Caller { key: Some(format!("{BY_TOKEN}{}", user.name)), user: user.name, role })
 }
 
 #[cfg(test)]

@@ -3,10 +3,14 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use ringfence_policy::{ByteSize, Layer, Merged, Origin, Policy, ProfileName, Workspace, merge};
+use ringfence_policy::{
+    ActionRules, ActionsFile, ByteSize, Layer, Merged, Origin, Policy, ProfileName, Span, Workspace, merge,
+};
 use ringfence_service::{ErrorCode, ServiceError};
 use ringfence_store::Role;
 use serde::Deserialize;
+
+use crate::jwt::JwtConfig;
 
 /// `server.toml`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -15,6 +19,8 @@ struct ServerFile {
     roles: HashMap<Role, RoleFile>,
     server: ServerQuotas,
     limits: RequestLimits,
+    actions: ActionsFile,
+    jwt: Option<JwtConfig>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -22,6 +28,42 @@ struct ServerFile {
 struct RoleFile {
     ceiling: Option<Layer>,
     quotas: Option<Quotas>,
+    skills: Option<SkillRules>,
+}
+
+/// What a role may do with the skills of the library, by domain; `*` is every domain. Nothing, unless somebody says so.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SkillRules {
+    /// Find, read and run them.
+    pub see: Vec<String>,
+    /// Add new ones.
+    pub publish: Vec<String>,
+    /// Replace and remove those that are there.
+    pub overwrite: Vec<String>,
+}
+
+impl SkillRules {
+    fn everything() -> Self {
+        let all = || vec!["*".to_owned()];
+        Self { see: all(), publish: all(), overwrite: all() }
+    }
+
+    pub(crate) fn sees(&self, domain: &str) -> bool {
+        names(&self.see, domain)
+    }
+
+    pub(crate) fn publishes(&self, domain: &str) -> bool {
+        names(&self.publish, domain)
+    }
+
+    pub(crate) fn overwrites(&self, domain: &str) -> bool {
+        names(&self.overwrite, domain)
+    }
+}
+
+fn names(rules: &[String], domain: &str) -> bool {
+    rules.iter().any(|rule| rule == "*" || rule == domain)
 }
 
 /// How much one user may have at a time.
@@ -32,11 +74,27 @@ pub struct Quotas {
     /// One-shot runs and commands in sandboxes.
     pub commands: u64,
     pub requests_per_minute: u32,
+    /// What their workspaces, snapshots and sandboxes hold on disk together.
+    pub disk: ByteSize,
+    /// What their sandboxes and runs may use together, by their limits. None: each has its own limit and no more.
+    pub memory: Option<ByteSize>,
+    /// Processors.
+    pub cpus: Option<u32>,
+    /// What their commands may take of each hour, added up.
+    pub run_time: Option<Span>,
 }
 
 impl Default for Quotas {
     fn default() -> Self {
-        Self { sandboxes: 16, commands: 16, requests_per_minute: 1_200 }
+        Self {
+            sandboxes: 16,
+            commands: 16,
+            requests_per_minute: 1_200,
+            disk: ByteSize::mib(4 << 10),
+            memory: None,
+            cpus: None,
+            run_time: None,
+        }
     }
 }
 
@@ -46,24 +104,44 @@ impl Default for Quotas {
 pub struct ServerQuotas {
     pub sandboxes: u64,
     pub commands: u64,
+    pub memory: Option<ByteSize>,
+    pub cpus: Option<u32>,
+    /// What all workspaces, snapshots and sandboxes of users hold on disk together.
+    pub disk: Option<ByteSize>,
+    /// Sandboxes made ahead of runs, at most; 0 for none.
+    pub pool: u32,
 }
 
 impl Default for ServerQuotas {
     fn default() -> Self {
-        Self { sandboxes: 256, commands: 128 }
+        Self { sandboxes: 256, commands: 128, memory: None, cpus: None, disk: None, pool: 8 }
     }
 }
 
-/// How large a request may be.
+/// How large a request may be, and how slow.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RequestLimits {
     pub body: ByteSize,
+    /// At a time, on each address.
+    pub connections: u32,
+    /// A request's head must be there by then; a connection without one is closed.
+    pub head_time: Span,
+    /// How long a body may keep the server waiting, beside 1 KiB a second.
+    pub body_time: Span,
+    /// How long streams may go on when the server is told to stop.
+    pub drain: Span,
 }
 
 impl Default for RequestLimits {
     fn default() -> Self {
-        Self { body: ByteSize::mib(16) }
+        Self {
+            body: ByteSize::mib(16),
+            connections: 1024,
+            head_time: Span::from_secs(30),
+            body_time: Span::from_secs(30),
+            drain: Span::from_secs(20),
+        }
     }
 }
 
@@ -73,6 +151,35 @@ pub struct RoleRules {
     /// None: it runs nothing.
     pub ceiling: Option<Policy>,
     pub quotas: Quotas,
+    pub skills: SkillRules,
+}
+
+/// Who decides on actions, and how long they wait.
+#[derive(Clone, Debug)]
+pub struct ActionsConfig {
+    pub rules: ActionRules,
+    /// Milliseconds.
+    pub expires: i64,
+    /// Of one user, at a time.
+    pub waiting: u64,
+}
+
+impl ActionsConfig {
+    const EXPIRES: i64 = 60 * 60 * 1000;
+    const WAITING: u32 = 64;
+
+    fn new(file: ActionsFile) -> Result<Self, String> {
+        let roles: Vec<&str> = Role::ALL.iter().map(|role| role.as_str()).collect();
+        let expires = match file.expires {
+            Some(span) if span.duration().is_zero() => {
+                return Err("actions.expires: what expires at once can't be decided".into());
+            }
+            Some(span) => i64::try_from(span.duration().as_millis()).unwrap_or(i64::MAX),
+            None => Self::EXPIRES,
+        };
+        let waiting = u64::from(file.waiting.unwrap_or(Self::WAITING));
+        Ok(Self { rules: ActionRules::new(file.rules, &roles)?, expires, waiting })
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -80,6 +187,8 @@ pub struct ServerConfig {
     roles: HashMap<Role, RoleRules>,
     pub server: ServerQuotas,
     pub limits: RequestLimits,
+    pub actions: ActionsConfig,
+    pub jwt: Option<JwtConfig>,
 }
 
 /// Shipped: no host of the network, no path of the host, no toolchain of the server's home.
@@ -116,9 +225,21 @@ impl ServerConfig {
             };
             let ceiling = given.ceiling.or(shipped).map(|layer| ceiling(role, layer)).transpose();
             let ceiling = ceiling.map_err(|why| bad(&path, why))?.map(|merged| merged.policy);
-            roles.insert(role, RoleRules { ceiling, quotas: given.quotas.unwrap_or_default() });
+            let skills = match (given.skills, role) {
+                (Some(skills), _) => skills,
+                (None, Role::Admin) => SkillRules::everything(),
+                (None, _) => SkillRules::default(),
+            };
+            let quotas = given.quotas.unwrap_or_default();
+            roles.insert(role, RoleRules { ceiling, quotas, skills });
         }
-        Ok(Self { roles, server: file.server, limits: file.limits })
+        let actions = ActionsConfig::new(file.actions).map_err(|why| bad(&path, why))?;
+        Ok(Self { roles, server: file.server, limits: file.limits, actions, jwt: file.jwt })
+    }
+
+    /// Files that this configuration names: never shown in a sandbox.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.jwt.iter().flat_map(|jwt| [&jwt.secret_file, &jwt.jwks_file]).flatten().map(PathBuf::as_path)
     }
 
     pub fn role(&self, role: Role) -> &RoleRules {
@@ -152,6 +273,10 @@ mod tests {
         assert_eq!(operator.filesystem.host, HostFiles::System);
         assert!(!operator.filesystem.toolchains && operator.network.allow.is_empty());
         assert!(operator.waived.is_empty() && operator.filesystem.read.is_empty());
+        for role in [Role::Viewer, Role::Operator, Role::Approver] {
+            assert_eq!(config.role(role).skills, SkillRules::default(), "{role} sees no skill unasked");
+        }
+        assert!(config.role(Role::Admin).skills.overwrites("any"));
         let admin = config.role(Role::Admin).ceiling.as_ref().unwrap();
         assert!(!admin.filesystem.toolchains && admin.filesystem.write.is_empty() && admin.waived.is_empty());
     }
@@ -170,6 +295,10 @@ mod tests {
             "[roles.operator]\nceilings = 1",
             "sandboxes = 3",
             "[roles.operator.ceiling.filesystem]\nworkspace = '/'",
+            "[actions]\nexpires = '0s'",
+            "[actions]\nrule = []",
+            "[[actions.rules]]\nthen = 'allow'\nroles = ['boss']",
+            "[[actions.rules]]\nkinds = ['run']",
         ] {
             std::fs::write(&path, text).unwrap();
             assert!(ServerConfig::load(Some(&path)).is_err(), "{text}");

@@ -3,13 +3,20 @@
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
+use opentelemetry::propagation::TextMapPropagator;
+use opentelemetry_http::HeaderExtractor;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
+use tracing_opentelemetry::OpenTelemetrySpanExt;
 use uuid::Uuid;
 
 use crate::app::Shared;
 use crate::error::{Answer, ApiError};
+use crate::patience::TooSlow;
 
 /// The id of a request, for its answer, the log and the audit.
 #[derive(Clone, Debug)]
@@ -19,17 +26,27 @@ pub(crate) struct RequestId(pub(crate) String);
 pub(crate) async fn finish(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
     let id = Uuid::now_v7().simple().to_string();
     let begun = Instant::now();
-    let method = request.method().clone();
+    let method = known(request.method());
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let route = route.unwrap_or_else(|| "other".to_owned());
     request.extensions_mut().insert(RequestId(id.clone()));
+    let too_slow = request.extensions_mut().remove::<TooSlow>();
+    let span = request_span(&id, method, &route, request.headers());
     let checked = check_names(&app, &request);
     let mut response = match checked {
-        Ok(()) => next.run(request).await,
+        Ok(()) => next.run(request).instrument(span.clone()).await,
         Err(error) => error.respond(&id),
     };
+    let _entered = span.enter();
+    if too_slow.is_some_and(|slow| slow.is_set()) {
+        response = late().respond(&id);
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     if let Some(error) = response.extensions_mut().remove::<ApiError>() {
-        response = error.respond(&id);
+        if error.status == StatusCode::TOO_MANY_REQUESTS {
+            app.metrics.limited(&error.code);
+        }
+        response = app.mask.error(error).respond(&id);
     }
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&id) {
@@ -42,9 +59,47 @@ pub(crate) async fn finish(State(app): State<Shared>, mut request: Request, next
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     let (status, took) = (response.status(), begun.elapsed());
-    app.metrics.request(&route, method.as_str(), status.as_u16(), took);
-    tracing::info!(request_id = %id, %method, route, status = status.as_u16(), ms = took.as_millis() as u64, "request");
+    app.metrics.request(&route, method, status.as_u16(), took);
+    span.record("http.response.status_code", status.as_u16());
+    if status.is_server_error() {
+        span.record("otel.status_code", "ERROR");
+    }
+    tracing::info!(status = status.as_u16(), ms = took.as_millis() as u64, "request");
     response
+}
+
+/// What is logged of a request, and sent to a collector: its route, never its path, query, headers or body, where secrets are.
+fn request_span(id: &str, method: &'static str, route: &str, headers: &HeaderMap) -> Span {
+    let span = tracing::info_span!(
+        "request",
+        request_id = id,
+        http.request.method = method,
+        http.route = route,
+        http.response.status_code = Empty,
+        enduser.id = Empty,
+        otel.name = format!("{method} {route}"),
+        otel.kind = "server",
+        otel.status_code = Empty,
+    );
+    // Part of a trace that the client began, if it says so.
+    let parent = TraceContextPropagator::new().extract(&HeaderExtractor(headers));
+    let _ = span.set_parent(parent);
+    span
+}
+
+/// Anybody can make up any number of methods: all of those are one in what is counted and told.
+fn known(method: &Method) -> &'static str {
+    const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+    KNOWN.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")
+}
+
+fn late() -> ApiError {
+    ApiError::new(
+        StatusCode::REQUEST_TIMEOUT,
+        "slow_body",
+        "the body of the request came too slowly",
+        "send it at once, at 1 KiB a second or more",
+    )
 }
 
 /// A page of another site that reaches this server by a name of its own (DNS rebinding), or by a form, is refused.

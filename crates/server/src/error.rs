@@ -6,7 +6,7 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use ringfence_sandbox::{FileError, SessionError};
-use ringfence_service::{ErrorCode, ServiceError};
+use ringfence_service::{ErrorCode, ServiceError, TreeError};
 use ringfence_store::StoreError;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -21,7 +21,11 @@ pub(crate) struct ApiError {
     pub(crate) message: String,
     pub(crate) hint: String,
     /// Seconds to wait, where waiting helps.
-    pub(crate) retry_after: Option<u64>,
+    pub(crate) retry_after: Option<u32>,
+    /// Paths of the workspace that it is about.
+    pub(crate) paths: Vec<String>,
+    /// For callers inside of this process: nothing went wrong, and nothing was done. A person has to decide on this action.
+    pub(crate) waits_for: Option<Box<serde_json::Value>>,
 }
 
 /// The body of every error.
@@ -40,6 +44,9 @@ pub(crate) struct ErrorDetail {
     pub(crate) hint: String,
     /// Quote it when you ask for help; the server's log has it too.
     pub(crate) request_id: String,
+    /// Paths of the workspace that it is about, where there are any: what a commit conflicts with, say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) paths: Vec<String>,
 }
 
 impl ApiError {
@@ -49,7 +56,15 @@ impl ApiError {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) -> Self {
-        Self { status, code: code.into(), message: message.into(), hint: hint.into(), retry_after: None }
+        Self {
+            status,
+            code: code.into(),
+            message: message.into(),
+            hint: hint.into(),
+            retry_after: None,
+            paths: Vec::new(),
+            waits_for: None,
+        }
     }
 
     pub(crate) fn bad(message: impl Into<String>, hint: impl Into<String>) -> Self {
@@ -72,7 +87,7 @@ impl ApiError {
 
     pub(crate) fn too_many(message: impl Into<String>, hint: impl Into<String>, wait: u64) -> Self {
         let mut error = Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many", message, hint);
-        error.retry_after = Some(wait);
+        error.retry_after = Some(u32::try_from(wait).unwrap_or(u32::MAX));
         error
     }
 
@@ -94,6 +109,7 @@ impl ApiError {
                 message: self.message.clone(),
                 hint: self.hint.clone(),
                 request_id: request_id.to_owned(),
+                paths: self.paths.clone(),
             },
         }
     }
@@ -135,10 +151,13 @@ impl From<ServiceError> for ApiError {
             | ErrorCode::FetchFailed
             | ErrorCode::Findings
             | ErrorCode::Frozen => StatusCode::UNPROCESSABLE_ENTITY,
+            ErrorCode::SessionBusy | ErrorCode::SessionSilent => StatusCode::SERVICE_UNAVAILABLE,
             ErrorCode::Commit | ErrorCode::Snapshot => StatusCode::CONFLICT,
             _ => StatusCode::BAD_REQUEST,
         };
-        Self::new(status, &code_of(error.code), error.message, error.hint)
+        let mut told = Self::new(status, &code_of(error.code), error.message, error.hint);
+        told.paths = error.paths;
+        told
     }
 }
 
@@ -169,6 +188,31 @@ impl From<FileError> for ApiError {
             _ => (StatusCode::BAD_REQUEST, "bad_file"),
         };
         Self::new(status, code, error.to_string(), error.fix())
+    }
+}
+
+impl From<TreeError> for ApiError {
+    fn from(error: TreeError) -> Self {
+        let text = error.to_string();
+        match error {
+            TreeError::File(error) => error.into(),
+            TreeError::Refused(_) => Self::new(
+                StatusCode::BAD_REQUEST,
+                "bad_archive",
+                format!("the archive is refused: {text}"),
+                "send a tar of files and directories with relative paths; what came before is written",
+            ),
+            TreeError::TooMuch { .. } => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", text, "send or ask for a part of it")
+            }
+            TreeError::Write { .. } => Self::new(
+                StatusCode::INSUFFICIENT_STORAGE,
+                "not_written",
+                text,
+                "see what is left of the sandbox's disk",
+            ),
+            TreeError::Stream(_) => Self::bad(text, "send it again, whole"),
+        }
     }
 }
 

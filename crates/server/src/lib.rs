@@ -4,30 +4,55 @@
 //! by services: what makes a sandbox by a worker with one thread, what talks to one through its keeper. The server may be
 //! killed at any moment: nothing acknowledged is lost, and sandboxes are found again.
 
+mod actions;
 mod app;
 mod auth;
 mod body;
 mod config;
+mod disk;
 mod doors;
 mod error;
+mod fetch;
 mod http;
+mod jwt;
 mod launch;
+mod library;
+mod listen;
+mod mask;
+mod mcp;
 mod metrics;
 mod names;
 mod output;
+mod owed;
+mod pages;
+mod patience;
+mod pipes;
 mod rates;
 mod recover;
+mod remote;
 mod repeats;
 mod serve;
 mod streams;
+mod telemetry;
+mod tickets;
+mod tls;
+mod traffic;
+mod usage;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+pub use actions::{
+    Decider, cancel_action, decide_action, expire_actions, fold_spool, forget_decision, spool_directory,
+};
 pub use auth::{key_hash, new_key};
 pub use config::ServerConfig;
 pub use http::openapi;
+pub use listen::Listen;
+pub use mcp::{McpOptions, serve_mcp};
 pub use names::is_user_name;
-pub use serve::{Listen, ServeOptions, Served, serve};
+pub use remote::Remote;
+pub use serve::{ServeOptions, Served, serve};
+pub use tls::TlsFiles;
 
 use error::{Answer, ApiError};
 
@@ -41,5 +66,9 @@ pub(crate) fn now() -> i64 {
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Answer<T> + Send + 'static,
 ) -> Answer<T> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| ApiError::internal("finish", error))?
+    // What it logs is the request's too.
+    let span = tracing::Span::current();
+    tokio::task::spawn_blocking(move || span.in_scope(work))
+        .await
+        .map_err(|error| ApiError::internal("finish", error))?
 }

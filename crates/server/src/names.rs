@@ -13,6 +13,7 @@ pub fn is_user_name(name: &str) -> bool {
         && name.bytes().next().is_some_and(first)
         && name.bytes().all(|byte| first(byte) || b"._-".contains(&byte))
         && !RESERVED.contains(&name)
+        && !name.starts_with(crate::jwt::PREFIX)
 }
 
 pub(crate) fn check_user_name(name: &str) -> Answer<()> {
@@ -34,7 +35,7 @@ mod tests {
         for name in ["ada", "a.b-c_d", "0"] {
             assert!(is_user_name(name), "{name}");
         }
-        for name in ["", ".", "..", "a/b", "../a", "A", "ä", "lock", "a\0", &"a".repeat(65)] {
+        for name in ["", ".", "..", "a/b", "../a", "A", "ä", "lock", "jwt.ada", "a\0", &"a".repeat(65)] {
             assert!(!is_user_name(name), "{name:?}");
         }
     }

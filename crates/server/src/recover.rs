@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ringfence_service::{Places, list_sessions, remove_session};
+use ringfence_service::{Places, list_sessions, remove_session_by_force};
 use ringfence_store::{SandboxFilter, SandboxState, Store, StoreError};
 
 use crate::blocking;
@@ -17,7 +17,7 @@ pub(crate) async fn recover(store: &Store, places: &Places) -> Result<u64, ApiEr
         blocking(move || Ok(list_sessions(&places, true)?)).await?
     };
     let alive: BTreeMap<String, bool> =
-        known.into_iter().map(|row| (row.facts.id.clone(), row.status.is_some())).collect();
+        known.into_iter().map(|row| (row.facts.id.clone(), row.status.is_some() || row.silent)).collect();
     let mut living = 0;
     for state in [SandboxState::Making, SandboxState::Alive] {
         for id in ids(store, state).await? {
@@ -28,7 +28,7 @@ pub(crate) async fn recover(store: &Store, places: &Places) -> Result<u64, ApiEr
             }
             if lives.is_some() {
                 let (places, name) = (places.clone(), id.clone());
-                blocking(move || Ok(remove_session(&places, &name)?)).await?;
+                blocking(move || Ok(remove_session_by_force(&places, &name)?)).await?;
             }
             store
                 .sandbox_ended(

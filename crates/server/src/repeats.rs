@@ -8,6 +8,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use ringfence_store::{Answer as Answered, Begun, RequestKey};
 use serde_json::json;
+use tracing::Instrument;
 
 use crate::app::Shared;
 use crate::auth::Caller;
@@ -38,7 +39,10 @@ pub(crate) async fn once(
         )
     })?;
     let route = request.uri().path().to_owned();
-    if NEVER_KEPT.contains(&route.as_str()) || route.ends_with("/stream") {
+    if NEVER_KEPT.contains(&route.as_str())
+        || route.ends_with("/stream")
+        || route.ends_with("/terminal/ticket")
+    {
         return Err(ApiError::bad(
             "this request can't be repeated by a key",
             "leave Idempotency-Key out; a stream is taken up with Last-Event-ID",
@@ -76,12 +80,12 @@ pub(crate) async fn once(
         Begun::Done(answer) => return Ok(told_again(answer)),
     }
     // Goes on when its client goes away: the answer is for whoever asks again.
-    let carried = tokio::spawn(async move {
+    let carrying = async move {
         let response = next.run(Request::from_parts(parts, Body::from(body))).await;
         let named = RequestKey { user: &caller.user, route: &route, key: &key };
         keep(&app, named, response).await
-    });
-    carried.await.map_err(|error| ApiError::internal("finish", error))?
+    };
+    tokio::spawn(carrying.in_current_span()).await.map_err(|error| ApiError::internal("finish", error))?
 }
 
 fn told_again(answer: Answered) -> Response {

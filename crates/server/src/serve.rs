@@ -1,36 +1,35 @@
 //! From options to a server that runs until it is told to stop.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use ringfence_service::workers::start_launcher;
+use ringfence_service::workers::{Stock, start_launcher};
 use ringfence_service::{ErrorCode, Places, ServiceError};
 use ringfence_store::{Role, Store};
-use tokio::net::{TcpListener, UnixListener};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
 
+use crate::actions::{Watch, fail_interrupted, sweep_for_ever};
 use crate::app::App;
 use crate::auth::{FirstToken, LOCAL};
 use crate::config::ServerConfig;
+use crate::disk::Measured;
 use crate::http::router;
+use crate::jwt::Tokens;
+use crate::listen::{Bound, Listen};
+use crate::mask::Mask;
 use crate::metrics::Metrics;
 use crate::rates::Rates;
 use crate::recover::recover;
 use crate::streams::Streams;
-
-/// How long streams may take to end when the server is told to stop.
-const DRAIN: Duration = Duration::from_secs(20);
-
-/// Where to listen.
-#[derive(Clone, Debug)]
-pub enum Listen {
-    Tcp(SocketAddr),
-    Unix(PathBuf),
-}
+use crate::telemetry::Telemetry;
+use crate::tickets::Tickets;
+use crate::tls::{Certificates, TlsFiles};
+use crate::traffic::SandboxTraffic;
+use crate::usage::Usage;
 
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
@@ -43,6 +42,8 @@ pub struct ServeOptions {
     /// Other names that the server is reached by.
     pub names: Vec<String>,
     pub json_logs: bool,
+    /// For every TCP address.
+    pub tls: Option<TlsFiles>,
 }
 
 /// What is told once the server listens.
@@ -53,25 +54,37 @@ pub struct Served {
     pub first_url: Option<String>,
 }
 
-fn failed(doing: &str, error: impl std::fmt::Display, next: &str) -> ServiceError {
+pub(crate) fn failed(doing: &str, error: impl std::fmt::Display, next: &str) -> ServiceError {
     ServiceError::new(ErrorCode::SandboxFailed, format!("cannot {doing}: {error}"), next)
 }
 
-/// Serve until SIGINT or SIGTERM. Must be called by a process with one thread: it forks the helper first.
+/// Serve until SIGINT or SIGTERM; a second one ends it at once. SIGHUP reads certificate and keys again. Must be called by a
+/// process with one thread: it forks the helper first.
 pub fn serve(options: ServeOptions, tell: impl FnOnce(&Served)) -> Result<(), ServiceError> {
     check(&options)?;
     let config = ServerConfig::load(options.config.as_deref())?;
+    let certificates = options.tls.clone().map(Certificates::load).transpose()?;
     let places = Places::from_env()?;
     places.state.ensure()?;
     // Before the first thread.
     let launcher = Arc::new(start_launcher()?);
-    logging(options.json_logs);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| {
         failed("start the server's threads", error, "see whether this user may start more processes")
     })?;
-    let done = runtime.block_on(run(options, config, places, launcher, tell));
+    let telemetry = {
+        let _inside = runtime.enter();
+        Telemetry::start(options.json_logs)?
+    };
+    let done = runtime.block_on(run(options, config, certificates, places, Arc::clone(&launcher), tell));
+    if matches!(done, Ok(Ended::AtOnce)) {
+        runtime.shutdown_background();
+        return Ok(());
+    }
+    telemetry.close();
     runtime.shutdown_timeout(Duration::from_secs(5));
-    done
+    // The last to hold it, with time to take away what a killed helper left.
+    drop(launcher);
+    done.map(|_| ())
 }
 
 fn check(options: &ServeOptions) -> Result<(), ServiceError> {
@@ -83,35 +96,31 @@ fn check(options: &ServeOptions) -> Result<(), ServiceError> {
             return Err(ServiceError::new(
                 ErrorCode::BadRequest,
                 format!("{address} can be reached from other machines"),
-                "use 127.0.0.1, or say --beyond-loopback if that is what you want; put TLS in front of it",
+                "use 127.0.0.1, or say --beyond-loopback if that is what you want, with --tls-cert and --tls-key",
             ));
         }
     }
     Ok(())
 }
 
-fn logging(json: bool) {
-    use std::io::IsTerminal;
-
-    use tracing_subscriber::EnvFilter;
-
-    let filter = EnvFilter::try_from_env("RINGFENCE_LOG")
-        .unwrap_or_else(|_| EnvFilter::new("warn,ringfence_server=info"));
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal());
-    // A second server in one process, in a test say, keeps the first one's.
-    let _ = if json { builder.json().try_init() } else { builder.try_init() };
+/// How it came to its end.
+enum Ended {
+    Drained,
+    /// Told to stop a second time.
+    AtOnce,
 }
 
 async fn run(
     options: ServeOptions,
     config: ServerConfig,
+    certificates: Option<Arc<Certificates>>,
     places: Places,
     launcher: Arc<ringfence_sandbox::Launcher>,
     tell: impl FnOnce(&Served),
-) -> Result<(), ServiceError> {
+) -> Result<Ended, ServiceError> {
+    let mut signals = Signals::new()?;
+    let tokens = config.jwt.clone().map(Tokens::new).transpose()?;
+    let tls = certificates.as_ref().map(Certificates::config).transpose()?;
     let database = places.state.path().join("server.db");
     let in_store =
         |error: ringfence_store::StoreError| failed("open the database", error, "see docs/server.md");
@@ -119,73 +128,180 @@ async fn run(
     let living = recover(&store, &places)
         .await
         .map_err(|error| failed("find sandboxes again", error.message, &error.hint))?;
+    fail_interrupted(&store).await.map_err(in_store)?;
     if options.without_authentication && store.user(LOCAL).await.map_err(in_store)?.is_none() {
         store.add_user(LOCAL, Role::Admin).await.map_err(in_store)?;
     }
     let no_users = store.users().await.map_err(in_store)?.is_empty();
     let mut bound = Vec::new();
     for listen in &options.listen {
-        bound.push(Bound::new(listen).await?);
+        bound.push(Bound::new(listen, tls.clone()).await?);
     }
     let addresses: Vec<String> = bound.iter().map(Bound::shown).collect();
     let first_token = FirstToken::default();
-    let first_url = match (no_users, addresses.iter().find(|address| address.starts_with("http"))) {
-        (true, Some(address)) => {
-            let token = first_token
-                .issue()
-                .map_err(|error| failed("make the first token", error, "see whether getrandom works"))?;
-            Some(format!("{address}/?token={token}"))
-        }
-        _ => None,
+    let first_url = if no_users {
+        let token = first_token
+            .issue()
+            .map_err(|error| failed("make the first token", error, "see whether getrandom works"))?;
+        // Through a unix socket there is no address, but a name that is taken.
+        let address = addresses.iter().find(|address| address.starts_with("http"));
+        Some(format!("{}/?token={token}", address.map_or("http://localhost", String::as_str)))
+    } else {
+        None
     };
+    let (stop, stopped) = watch::channel(false);
+    let traffic = SandboxTraffic::before(&store, &places)
+        .await
+        .map_err(|error| failed("look at the sandboxes' traffic", error.message, &error.hint))?;
     let app = Arc::new(App {
+        actions: Watch::new(stopped.clone()),
         commands: Arc::new(Semaphore::new(config.server.commands as usize)),
         commands_of: Mutex::new(HashMap::new()),
-        own_paths: own_paths(&places, &options),
+        own_paths: own_paths(&places, &options, &config),
+        mask: Mask::new(&places, options.config.as_deref()),
         hosts: hosts(&options),
         without_authentication: options.without_authentication,
         started: Instant::now(),
         store: store.clone(),
+        stock: Arc::new(Stock::new(Arc::clone(&launcher), config.server.pool as usize)),
         launcher,
         places,
         config,
         metrics: Metrics::default(),
+        traffic,
         streams: Streams::default(),
         rates: Rates::default(),
         first_token,
+        tokens,
+        tickets: Tickets::default(),
+        disk: Measured::default(),
+        usage: Usage::default(),
     });
     app.metrics.sandboxes.set(living as i64);
-    let (stop, stopped) = watch::channel(false);
-    let mut serving = tokio::task::JoinSet::new();
+    let limits = app.config.limits;
+    tokio::spawn(sweep_for_ever(Arc::clone(&app)));
+    let mut serving = JoinSet::new();
     for one in bound {
-        serving.spawn(one.serve(router(Arc::clone(&app)), stopped.clone()));
+        let open = app.metrics.open.clone();
+        serving.spawn(one.serve(router(Arc::clone(&app)), limits, open, stopped.clone()));
     }
+    // Ended when this function is.
+    let mut following = JoinSet::new();
+    if let Some(certificates) = certificates.clone() {
+        following.spawn(async move { certificates.follow().await });
+    }
+    let tokens_app = Arc::clone(&app);
+    following.spawn(async move {
+        if let Some(tokens) = &tokens_app.tokens {
+            tokens.follow().await;
+        }
+    });
     tell(&Served { addresses, first_url });
-    told_to_stop().await?;
-    tracing::info!("stopping: no new requests; streams have {} s to end", DRAIN.as_secs());
+    let mut helper = true;
+    loop {
+        tokio::select! {
+            told = signals.next() => if told == Told::Stop { break },
+            () = helper_gone(&app) => {
+                helper = false;
+                break;
+            }
+        }
+        let (certificates, app) = (certificates.clone(), Arc::clone(&app));
+        // Beside: a key server that is dead keeps nobody from stopping this one.
+        following.spawn(async move {
+            if let Some(certificates) = certificates {
+                let _ = tokio::task::spawn_blocking(move || certificates.reload()).await;
+            }
+            if let Some(tokens) = &app.tokens {
+                tokens.reload().await;
+            }
+        });
+    }
+    let drain = limits.drain.duration();
+    tracing::info!("stopping: no new requests; streams have {} s to end", drain.as_secs());
     let _ = stop.send(true);
     let drained = async { while serving.join_next().await.is_some() {} };
-    if tokio::time::timeout(DRAIN, drained).await.is_err() {
-        tracing::warn!("some streams did not end, and are broken off");
+    tokio::select! {
+        drained = tokio::time::timeout(drain, drained) => {
+            if drained.is_err() {
+                tracing::warn!("some streams did not end, and are broken off");
+            }
+        }
+        () = signals.stop() => {
+            tracing::warn!("told to stop again: ending at once");
+            return Ok(Ended::AtOnce);
+        }
     }
     store.close().await;
-    Ok(())
+    if !helper {
+        return Err(failed("go on", "the helper that makes sandboxes was killed", "start the server again"));
+    }
+    Ok(Ended::Drained)
 }
 
-async fn told_to_stop() -> Result<(), ServiceError> {
-    let problem = |error| failed("wait for signals", error, "report this as a bug");
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(problem)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(problem)?;
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+/// Looks after the stock. Returns when the helper is gone, without whom nothing can be run.
+async fn helper_gone(app: &App) {
+    let mut tick = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        tick.tick().await;
+        if app.launcher.is_gone() {
+            return;
+        }
+        app.stock.tidy();
+        app.metrics.pool_ready.set(app.stock.count().0 as i64);
     }
-    Ok(())
+}
+
+/// What the server is told by signals. Made before anybody hears that it listens.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+    /// Whether there was one at the start.
+    terminal: bool,
+}
+
+fn has_terminal() -> bool {
+    std::fs::File::open("/dev/tty").is_ok()
+}
+
+#[derive(PartialEq, Eq)]
+enum Told {
+    Stop,
+    Reload,
+}
+
+impl Signals {
+    fn new() -> Result<Self, ServiceError> {
+        let of =
+            |kind| signal(kind).map_err(|error| failed("wait for signals", error, "report this as a bug"));
+        Ok(Self {
+            interrupt: of(SignalKind::interrupt())?,
+            terminate: of(SignalKind::terminate())?,
+            hangup: of(SignalKind::hangup())?,
+            terminal: has_terminal(),
+        })
+    }
+
+    async fn next(&mut self) -> Told {
+        tokio::select! {
+            _ = self.interrupt.recv() => Told::Stop,
+            _ = self.terminate.recv() => Told::Stop,
+            // A terminal that was closed takes with it what was started there.
+            _ = self.hangup.recv() => if self.terminal && !has_terminal() { Told::Stop } else { Told::Reload },
+        }
+    }
+
+    async fn stop(&mut self) {
+        while self.next().await != Told::Stop {}
+    }
 }
 
 /// Never shown in a sandbox: what this server, its user and its configuration keep.
-fn own_paths(places: &Places, options: &ServeOptions) -> Vec<PathBuf> {
+fn own_paths(places: &Places, options: &ServeOptions, config: &ServerConfig) -> Vec<PathBuf> {
     let mut paths = vec![places.home.clone()];
+    let tls = options.tls.iter().flat_map(|files| [files.cert.as_path(), files.key.as_path()]);
+    paths.extend(config.files().chain(tls).filter_map(|path| path.canonicalize().ok()));
     paths.extend(options.config.iter().filter_map(|path| path.canonicalize().ok()));
     paths.extend(places.system_config.parent().map(PathBuf::from));
     paths.retain(|path| path.is_absolute() && path.parent().is_some() && path.exists());
@@ -202,67 +318,4 @@ fn hosts(options: &ServeOptions) -> Vec<String> {
     }
     hosts.extend(options.names.iter().cloned());
     hosts
-}
-
-enum Bound {
-    Tcp(TcpListener, SocketAddr),
-    Unix(UnixListener, PathBuf),
-}
-
-impl Bound {
-    async fn new(listen: &Listen) -> Result<Self, ServiceError> {
-        match listen {
-            Listen::Tcp(address) => {
-                let next = "end what listens there, or choose another with --listen";
-                let problem = |error| failed(&format!("listen on {address}"), error, next);
-                let listener = TcpListener::bind(address).await.map_err(problem)?;
-                let address = listener.local_addr().map_err(problem)?;
-                Ok(Self::Tcp(listener, address))
-            }
-            Listen::Unix(path) => {
-                let next = "choose another path with --socket";
-                let problem =
-                    |error: std::io::Error| failed(&format!("listen on {}", path.display()), error, next);
-                remove_stale(path).map_err(problem)?;
-                let listener = UnixListener::bind(path).map_err(problem)?;
-                std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
-                    .map_err(problem)?;
-                Ok(Self::Unix(listener, path.clone()))
-            }
-        }
-    }
-
-    fn shown(&self) -> String {
-        match self {
-            Self::Tcp(_, address) => format!("http://{address}"),
-            Self::Unix(_, path) => format!("unix:{}", path.display()),
-        }
-    }
-
-    async fn serve(self, router: axum::Router, mut stopped: watch::Receiver<bool>) {
-        let stop = async move {
-            let _ = stopped.wait_for(|stop| *stop).await;
-        };
-        let served = match self {
-            Self::Tcp(listener, _) => axum::serve(listener, router).with_graceful_shutdown(stop).await,
-            Self::Unix(listener, path) => {
-                let served = axum::serve(listener, router).with_graceful_shutdown(stop).await;
-                let _ = std::fs::remove_file(path);
-                served
-            }
-        };
-        if let Err(error) = served {
-            tracing::error!(%error, "a listener failed");
-        }
-    }
-}
-
-/// A socket that a killed server left. One that somebody listens on stays.
-fn remove_stale(path: &std::path::Path) -> std::io::Result<()> {
-    use std::os::unix::fs::FileTypeExt;
-    let Ok(facts) = std::fs::symlink_metadata(path) else { return Ok(()) };
-    if facts.file_type().is_socket() && std::os::unix::net::UnixStream::connect(path).is_err() {
-        std::fs::remove_file(path)?;
-    }
-    Ok(())
 }

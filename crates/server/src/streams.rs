@@ -26,6 +26,18 @@ struct Entry {
     data: String,
 }
 
+/// One event of a stream, as the document describes it.
+#[derive(Debug, utoipa::ToSchema)]
+#[expect(dead_code, reason = "said in the document; written by `Event`")]
+pub(crate) struct StreamEvent {
+    /// start, stdout, stderr, denial, gap, exit or error
+    event: String,
+    /// For `Last-Event-ID`.
+    id: Option<String>,
+    /// A JSON object as text.
+    data: String,
+}
+
 /// What becomes of a command whose reader goes away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnDisconnect {

@@ -11,6 +11,8 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::bounds::PageLimit;
+use super::pages::page_size;
 use crate::app::Shared;
 use crate::auth::Caller;
 use crate::body::Asked;
@@ -33,8 +35,8 @@ pub(crate) struct AuditQuery {
     until: Option<i64>,
     /// `next` of the page before.
     after: Option<i64>,
-    #[param(minimum = 1, maximum = 1000)]
-    limit: Option<u32>,
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
+    limit: Option<PageLimit>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -65,7 +67,7 @@ pub(crate) async fn query(
         }
         _ => Some(caller.user),
     };
-    let limit = query.limit.unwrap_or(100).clamp(1, 1000);
+    let limit = page_size(query.limit);
     let filter = AuditFilter {
         user,
         kind: query.kind,

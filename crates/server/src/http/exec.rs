@@ -1,4 +1,4 @@
-//! Commands in a sandbox that stays: run to the end, heard of as they go, or left running.
+//! Commands in a sandbox that stays: run to the end, or heard of as they go.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,43 +6,40 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::{FromRequest, Request, State};
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ringfence_sandbox::{
-    AsyncProcess, Exec, ExecStdio, LogReader, LogStream, ProcessEnd, ProcessResult, Sandbox,
-};
-use ringfence_store::{AuditEntry, Role};
+use ringfence_policy::{ActionKind, masked_variable, masked_words, secret_values};
+use ringfence_sandbox::{AsyncProcess, Exec, ExecStdio, ProcessEnd, ProcessResult};
+use ringfence_store::{ActionRow, Outcome, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
-use utoipa::{IntoParams, ToSchema};
+use tracing::Instrument;
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
+use super::actions::ActionAnswer;
+use super::bounds::Millis;
+use super::people::entry;
 use super::run::{events, relay};
-use super::sandboxes::asked;
 use super::wanted::{TIMEOUT_MS, check_variables, directory, without_nul};
+use crate::actions::{Claim, Gated, Intent, Pass, gate, handed_in, suspicious};
 use crate::app::{Permit, Shared};
 use crate::auth::Caller;
-use crate::blocking;
-use crate::body::{Asked, Body, Named};
+use crate::body::{Body, Named};
 use crate::doors::RequestId;
 use crate::error::{Answer, ApiError, ErrorBody};
 use crate::output::{OUTPUT, collect, text};
-use crate::streams::{EventLog, OnDisconnect};
+use crate::owed::{Owed, merge};
+use crate::streams::{EventLog, OnDisconnect, StreamEvent};
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new()
-        .routes(routes!(exec))
-        .routes(routes!(exec_stream))
-        .routes(routes!(start, list))
-        .routes(routes!(logs))
-        .routes(routes!(stdin))
-        .routes(routes!(signal))
+    OpenApiRouter::new().routes(routes!(exec)).routes(routes!(exec_stream))
 }
 
 /// One command in a sandbox that stays.
@@ -59,11 +56,15 @@ pub(crate) struct ExecRequest {
     stdin: Option<String>,
     stdin_base64: Option<String>,
     /// The command and all that it started end after this time; 30000 where none is given, for a process none.
-    #[schema(minimum = 1)]
-    timeout_ms: Option<u64>,
+    #[schema(value_type = Option<u64>, minimum = 1)]
+    timeout_ms: Option<Millis>,
     /// A command whose stream breaks off goes on, and the stream can be taken up with `Last-Event-ID`.
     #[serde(default)]
     keep: bool,
+    /// The action that was approved for exactly this request.
+    action: Option<String>,
+    /// Where a person has to decide, wait so long for that before the answer is 202; at most 300000.
+    wait_ms: Option<u64>,
 }
 
 /// What came of a command.
@@ -84,16 +85,29 @@ pub(crate) struct ExecAnswer {
     result: Value,
 }
 
-struct Wanted {
-    argv: Vec<String>,
+pub(super) struct Wanted {
+    pub(super) argv: Vec<String>,
     directory: Option<PathBuf>,
-    variables: BTreeMap<String, String>,
-    stdin: Vec<u8>,
+    pub(super) variables: BTreeMap<String, String>,
+    pub(super) stdin: Vec<u8>,
     timeout: Option<Duration>,
+    claim: Claim,
 }
 
 impl ExecRequest {
-    fn checked(self, default_timeout: Option<u64>) -> Answer<Wanted> {
+    /// For a terminal, which has no stdin of its own.
+    pub(super) fn of_terminal(
+        command: Vec<String>,
+        cwd: Option<String>,
+        env: BTreeMap<String, String>,
+        timeout_ms: Option<Millis>,
+        claim: Claim,
+    ) -> Self {
+        let Claim { action, wait_ms } = claim;
+        Self { command, cwd, env, stdin: None, stdin_base64: None, timeout_ms, keep: false, action, wait_ms }
+    }
+
+    pub(super) fn checked(self, default_timeout: Option<u64>) -> Answer<Wanted> {
         if self.command.first().is_none_or(String::is_empty) {
             return Err(ApiError::bad("there is no command to run", "give `command` at least one word"));
         }
@@ -106,8 +120,10 @@ impl ExecRequest {
             (text, None) => text.unwrap_or_default().into_bytes(),
             (None, Some(coded)) => decoded(&coded)?,
         };
-        let timeout = self.timeout_ms.or(default_timeout).map(|ms| Duration::from_millis(ms.max(1)));
+        let timeout = self.timeout_ms.map(Millis::get).or(default_timeout).map(Duration::from_millis);
+        let claim = Claim { action: self.action, wait_ms: self.wait_ms };
         Ok(Wanted {
+            claim,
             argv: self.command,
             directory: directory(self.cwd)?,
             variables: self.env,
@@ -117,14 +133,51 @@ impl ExecRequest {
     }
 }
 
-fn decoded(coded: &str) -> Answer<Vec<u8>> {
+pub(super) fn decoded(coded: &str) -> Answer<Vec<u8>> {
     STANDARD
         .decode(coded)
         .map_err(|error| ApiError::bad(format!("stdin_base64 is not base64: {error}"), "code it again"))
 }
 
+/// What a command in this sandbox would do, for whoever submits it as an action.
+pub(crate) async fn exec_intent(
+    app: &Shared,
+    caller: &Caller,
+    id: &str,
+    request: ExecRequest,
+) -> Answer<Intent> {
+    caller.needs(Role::Operator)?;
+    let wanted = request.checked(Some(TIMEOUT_MS))?;
+    let (row, _) = app.sandbox(caller, id).await?;
+    Ok(wanted.intent(id)?.asked_by(app, caller, &row.user))
+}
+
 impl Wanted {
-    fn exec(&self, stdio: ExecStdio) -> Exec {
+    pub(super) fn intent(&self, sandbox: &str) -> Answer<Intent> {
+        let stdin = blake3::hash(&self.stdin).to_hex();
+        let exact = (&self.argv, &self.directory, &self.variables, stdin.as_str(), &self.timeout);
+        let mut intent = Intent::in_sandbox(ActionKind::Exec, sandbox, &exact, self.claim.clone())?;
+        let variables = self.variables.iter();
+        let variables: BTreeMap<&String, String> =
+            variables.map(|(name, value)| (name, masked_variable(name, value))).collect();
+        intent.shown = json!({
+            "command": self.argv,
+            "cwd": self.directory,
+            "env": variables,
+            "stdin": handed_in(&self.stdin),
+            "timeout_ms": self.timeout.map(|timeout| timeout.as_millis() as u64),
+            "sandbox": sandbox,
+        });
+        let command = self.argv.join(" ");
+        let texts = [("the command".to_owned(), command.as_bytes()), ("stdin".to_owned(), &self.stdin[..])];
+        intent.asks.suspicions = suspicious(&texts);
+        intent.secrets = secret_values(&self.variables);
+        intent.command = self.argv.clone();
+        intent.target = Some(sandbox.to_owned());
+        Ok(intent)
+    }
+
+    pub(super) fn exec(&self, stdio: ExecStdio) -> Exec {
         let variables = self.variables.iter().map(|(name, value)| (name.clone(), value.into())).collect();
         Exec {
             argv: self.argv.iter().map(Into::into).collect(),
@@ -137,45 +190,66 @@ impl Wanted {
 }
 
 /// A command that runs in a sandbox.
-struct Running {
-    process: AsyncProcess,
+pub(super) struct Running {
+    pub(super) process: AsyncProcess,
     wanted: Wanted,
-    sandbox_id: String,
-    user: String,
-    request_id: String,
+    /// Whose sandbox it is in.
+    owner: String,
     begun: Instant,
     permit: Permit,
+    owed: Owed,
+    pass: Pass,
 }
 
-async fn begin(
+/// What becomes of a request at once.
+pub(super) enum Begun {
+    Running(Box<Running>),
+    /// A person has to decide first.
+    Waiting(Box<ActionRow>),
+}
+
+/// What a command reads and writes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stdio {
+    Pipes,
+    Terminal { rows: u16, columns: u16 },
+}
+
+pub(super) async fn begin(
     app: &Shared,
     caller: &Caller,
     request_id: &RequestId,
     id: &str,
     request: ExecRequest,
-) -> Answer<Running> {
+    stdio: Stdio,
+) -> Answer<Begun> {
     caller.needs(Role::Operator)?;
-    let wanted = request.checked(Some(TIMEOUT_MS))?;
-    let (_, sandbox) = app.sandbox(caller, id).await?;
+    let (default_timeout, stdio) = match stdio {
+        Stdio::Pipes => (Some(TIMEOUT_MS), ExecStdio::Pipes),
+        Stdio::Terminal { rows, columns } => (None, ExecStdio::Terminal { rows, columns }),
+    };
+    let wanted = request.checked(default_timeout)?;
+    let (row, sandbox) = app.sandbox(caller, id).await?;
+    let intent = wanted.intent(id)?.asked_by(app, caller, &row.user);
+    let clearance = match gate(app, caller, request_id, intent).await? {
+        Gated::Clear(clearance) => clearance,
+        Gated::Waiting(row) => return Ok(Begun::Waiting(row)),
+    };
+    app.may_write(&row.user).await?;
     let permit = app.permit(caller)?;
+    let pass = clearance.begin(app).await?;
     let begun = Instant::now();
-    let process = sandbox.exec_async(wanted.exec(ExecStdio::Pipes))?;
-    app.metrics.running.inc();
-    Ok(Running {
-        process,
-        wanted,
-        sandbox_id: id.to_owned(),
-        user: caller.user.clone(),
-        request_id: request_id.0.clone(),
-        begun,
-        permit,
-    })
+    let told = json!({ "command": masked_words(&wanted.argv, &[]) });
+    let mut owed = entry(caller, request_id, "exec", Some(id.to_owned()), told);
+    pass.add_to(&mut owed.result);
+    let owed = Owed::new(app, owed, secret_values(&wanted.variables));
+    let process = sandbox.exec_async(wanted.exec(stdio))?;
+    Ok(Begun::Running(Box::new(Running { process, wanted, owner: row.user, begun, permit, owed, pass })))
 }
 
 impl Running {
     /// Write down how it ended, before anybody is told.
-    async fn ended(self, app: &Shared, result: &Answer<ProcessResult>) -> Answer<(u64, Value)> {
-        app.metrics.running.dec();
+    pub(super) async fn ended(self, app: &Shared, result: &Answer<ProcessResult>) -> Answer<(u64, Value)> {
         drop(self.permit);
         let took = self.begun.elapsed();
         let facts = match result {
@@ -186,33 +260,26 @@ impl Running {
             }
             Err(error) => json!({ "error": error.code }),
         };
+        app.disk.ended(&self.owner, &facts["denials"]);
         let told = json!({
-            "command": self.wanted.argv,
             "exit_code": facts["exit_code"],
             "signal": facts["signal"],
             "timed_out": facts["timed_out"],
             "error": facts["error"],
         });
-        app.record(AuditEntry {
-            at: crate::now(),
-            user: self.user,
-            kind: "exec".into(),
-            target: Some(self.sandbox_id),
-            decision: Some("allow".into()),
-            policy_digest: None,
-            receipt_digest: None,
-            denials: facts.get("denials").cloned().unwrap_or_else(|| Value::Array(Vec::new())),
-            result: told,
-            request_id: Some(self.request_id),
-            origin: Some("http".into()),
-        })
-        .await?;
+        self.owed
+            .settle(|entry| {
+                merge(&mut entry.result, told.clone());
+                entry.denials = facts.get("denials").cloned().unwrap_or_else(|| Value::Array(Vec::new()));
+            })
+            .await?;
+        self.pass.finish(if result.is_ok() { Outcome::Done } else { Outcome::Failed }, told).await?;
         Ok((took.as_millis() as u64, facts))
     }
 }
 
 /// A result under the same names as a run's.
-fn facts(result: &ProcessResult) -> Value {
+pub(crate) fn facts(result: &ProcessResult) -> Value {
     let mut facts = json!(result);
     facts["exit_code"] = json!(result.end.exit_code());
     facts["timed_out"] = json!(result.end == ProcessEnd::TimedOut);
@@ -228,6 +295,7 @@ fn facts(result: &ProcessResult) -> Value {
     post, path = "/sandboxes/{id}/exec", tag = "sandboxes", params(("id" = String, Path)), request_body = ExecRequest,
     responses(
         (status = 200, description = "The command ran, whatever its exit status", body = ExecAnswer),
+        (status = 202, description = "Nothing ran: a person has to approve this action first", body = ActionAnswer),
         (status = "4XX", description = "Nothing ran", body = ErrorBody),
     )
 )]
@@ -237,8 +305,11 @@ pub(crate) async fn exec(
     Extension(request_id): Extension<RequestId>,
     Named(id): Named<String>,
     Body(request): Body<ExecRequest>,
-) -> Answer<Json<ExecAnswer>> {
-    let mut running = begin(&app, &caller, &request_id, &id, request).await?;
+) -> Answer<Response> {
+    let mut running = match begin(&app, &caller, &request_id, &id, request, Stdio::Pipes).await? {
+        Begun::Running(running) => *running,
+        Begun::Waiting(row) => return Ok(Gated::accepted(*row)),
+    };
     let feeding = feed(&mut running);
     let (stdout, stderr) = pipes(&mut running)?;
     let ((stdout, more_out), (stderr, more_err), result) =
@@ -260,7 +331,8 @@ pub(crate) async fn exec(
         truncated: more_out || more_err,
         duration_ms,
         result: json!(result),
-    }))
+    })
+    .into_response())
 }
 
 type Reading = tokio::net::unix::pipe::Receiver;
@@ -284,7 +356,8 @@ fn feed(running: &mut Running) -> tokio::task::JoinHandle<()> {
 #[utoipa::path(
     post, path = "/sandboxes/{id}/exec/stream", tag = "sandboxes", params(("id" = String, Path)), request_body = ExecRequest,
     responses(
-        (status = 200, description = "Events", content_type = "text/event-stream", body = String),
+        (status = 200, description = "Events", content_type = "text/event-stream", body = StreamEvent),
+        (status = 202, description = "Nothing ran: a person has to approve this action first", body = ActionAnswer),
         (status = "4XX", description = "Nothing ran", body = ErrorBody),
     )
 )]
@@ -303,12 +376,15 @@ pub(crate) async fn exec_stream(
     }
     let Body(request) = Body::<ExecRequest>::from_request(request, &()).await?;
     let on_disconnect = if request.keep { OnDisconnect::Keep } else { OnDisconnect::End };
-    let running = begin(&app, &caller, &request_id, &id, request).await?;
+    let running = match begin(&app, &caller, &request_id, &id, request, Stdio::Pipes).await? {
+        Begun::Running(running) => *running,
+        Begun::Waiting(row) => return Ok(Gated::accepted(*row)),
+    };
     let log = EventLog::new(Uuid::now_v7().simple().to_string(), caller.user, on_disconnect);
     app.streams.add(&log);
     app.metrics.streams.inc();
     let response = events(&log, None);
-    tokio::spawn(pump(app, running, log));
+    tokio::spawn(pump(app, running, log).in_current_span());
     Ok(response)
 }
 
@@ -339,205 +415,10 @@ async fn pump(app: Shared, mut running: Running, log: Arc<EventLog>) {
         }
         ended => {
             if let Some(error) = result.err().or(ended.err()) {
-                log.write("error", &json!({ "error": error.body(&log.id).error })).await;
+                log.write("error", &json!({ "error": app.mask.error(error).body(&log.id).error })).await;
             }
         }
     }
     app.streams.ended(&log).await;
     app.metrics.streams.dec();
-}
-
-/// A command that runs on without anybody listening.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ProcessAnswer {
-    process: u32,
-}
-
-/// Start a command and leave it running; its output is kept.
-#[utoipa::path(
-    post, path = "/sandboxes/{id}/processes", tag = "processes", params(("id" = String, Path)), request_body = ExecRequest,
-    responses((status = 201, body = ProcessAnswer), (status = "4XX", body = ErrorBody))
-)]
-pub(crate) async fn start(
-    State(app): State<Shared>,
-    caller: Caller,
-    Named(id): Named<String>,
-    Body(request): Body<ExecRequest>,
-) -> Answer<(StatusCode, Json<ProcessAnswer>)> {
-    let wanted = request.checked(None)?;
-    let process = asked(&app, &caller, &id, move |sandbox: Sandbox| {
-        let exec = wanted.exec(ExecStdio::Log { stdin: true, terminal: None });
-        let process = sandbox.exec(exec)?.id;
-        if !wanted.stdin.is_empty() {
-            use std::io::Write;
-            sandbox.stdin(process)?.write_all(&wanted.stdin)?;
-        }
-        Ok(process)
-    })
-    .await?;
-    Ok((StatusCode::CREATED, Json(ProcessAnswer { process })))
-}
-
-/// The commands of a sandbox, running and ended.
-#[utoipa::path(
-    get, path = "/sandboxes/{id}/processes", tag = "processes", params(("id" = String, Path)),
-    responses((status = 200, body = Vec<Object>), (status = "4XX", body = ErrorBody))
-)]
-pub(crate) async fn list(
-    State(app): State<Shared>,
-    caller: Caller,
-    Named(id): Named<String>,
-) -> Answer<Json<Value>> {
-    let (_, sandbox) = app.sandbox(&caller, &id).await?;
-    let processes = blocking(move || Ok(sandbox.processes()?)).await?;
-    Ok(Json(json!(processes)))
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct LogsQuery {
-    /// Byte to begin at.
-    #[serde(default)]
-    from: u64,
-    /// Bytes at most.
-    #[param(minimum = 1, maximum = 1048576)]
-    limit: Option<usize>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LogsAnswer {
-    stdout: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stdout_base64: Option<String>,
-    stderr: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stderr_base64: Option<String>,
-    /// For `from` of the next request.
-    next: u64,
-    /// Bytes that are no longer kept.
-    dropped: u64,
-}
-
-/// What a kept command has written, from an offset on.
-#[utoipa::path(
-    get, path = "/sandboxes/{id}/processes/{process}/logs", tag = "processes",
-    params(("id" = String, Path), ("process" = u32, Path), LogsQuery),
-    responses((status = 200, body = LogsAnswer), (status = "4XX", body = ErrorBody))
-)]
-pub(crate) async fn logs(
-    State(app): State<Shared>,
-    caller: Caller,
-    Named((id, process)): Named<(String, u32)>,
-    Asked(query): Asked<LogsQuery>,
-) -> Answer<Json<LogsAnswer>> {
-    let (_, sandbox) = app.sandbox(&caller, &id).await?;
-    let limit = query.limit.unwrap_or(OUTPUT).min(OUTPUT);
-    let answer = blocking(move || read_logs(&sandbox, process, query.from, limit)).await?;
-    Ok(Json(answer))
-}
-
-fn read_logs(sandbox: &Sandbox, process: u32, from: u64, limit: usize) -> Answer<LogsAnswer> {
-    let missing = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => ApiError::not_found("process with a log", &process.to_string()),
-        _ => ApiError::internal("read a log", error),
-    };
-    let mut reader = LogReader::open(&sandbox.place().logs(process), from).map_err(missing)?;
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    while stdout.len() + stderr.len() < limit
-        && let Some((stream, bytes)) = reader.read_piece().map_err(missing)?
-    {
-        match stream {
-            LogStream::Stdout => stdout.extend_from_slice(&bytes),
-            LogStream::Stderr => stderr.extend_from_slice(&bytes),
-        }
-    }
-    let (next, dropped) = (reader.offset(), reader.dropped());
-    let (stdout, stdout_base64) = text(stdout);
-    let (stderr, stderr_base64) = text(stderr);
-    Ok(LogsAnswer { stdout, stdout_base64, stderr, stderr_base64, next, dropped })
-}
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct StdinRequest {
-    text: Option<String>,
-    base64: Option<String>,
-    /// Nothing comes after this.
-    #[serde(default)]
-    close: bool,
-}
-
-/// Write to a kept command.
-#[utoipa::path(
-    post, path = "/sandboxes/{id}/processes/{process}/stdin", tag = "processes",
-    params(("id" = String, Path), ("process" = u32, Path)), request_body = StdinRequest,
-    responses((status = 204), (status = "4XX", body = ErrorBody))
-)]
-pub(crate) async fn stdin(
-    State(app): State<Shared>,
-    caller: Caller,
-    Named((id, process)): Named<(String, u32)>,
-    Body(request): Body<StdinRequest>,
-) -> Answer<StatusCode> {
-    caller.needs(Role::Operator)?;
-    let mut bytes = request.text.unwrap_or_default().into_bytes();
-    if let Some(coded) = &request.base64 {
-        bytes.extend(decoded(coded)?);
-    }
-    let (_, sandbox) = app.sandbox(&caller, &id).await?;
-    let file = {
-        let sandbox = sandbox.clone();
-        blocking(move || Ok(sandbox.stdin(process)?)).await?
-    };
-    // A command that does not read would keep a thread for ever.
-    let mut to = tokio::net::unix::pipe::Sender::from_file(file)?;
-    let wrote = tokio::time::timeout(Duration::from_secs(10), to.write_all(&bytes)).await;
-    wrote
-        .map_err(|_| {
-            ApiError::new(
-                StatusCode::CONFLICT,
-                "not_reading",
-                "the command does not read",
-                "send less, or later",
-            )
-        })?
-        .map_err(|_| {
-            ApiError::new(StatusCode::GONE, "not_reading", "the command has closed its input", "see its logs")
-        })?;
-    if request.close {
-        blocking(move || Ok(sandbox.close_stdin(process)?)).await?;
-    }
-    Ok(StatusCode::NO_CONTENT)
-}
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct SignalRequest {
-    /// 15 asks, 9 ends.
-    #[schema(minimum = 1, maximum = 64)]
-    signal: i32,
-    /// To all that it started too.
-    #[serde(default)]
-    tree: bool,
-}
-
-/// Signal a command.
-#[utoipa::path(
-    post, path = "/sandboxes/{id}/processes/{process}/signal", tag = "processes",
-    params(("id" = String, Path), ("process" = u32, Path)), request_body = SignalRequest,
-    responses((status = 204), (status = "4XX", body = ErrorBody))
-)]
-pub(crate) async fn signal(
-    State(app): State<Shared>,
-    caller: Caller,
-    Named((id, process)): Named<(String, u32)>,
-    Body(request): Body<SignalRequest>,
-) -> Answer<StatusCode> {
-    if !(1..=64).contains(&request.signal) {
-        return Err(ApiError::bad(format!("{} is no signal", request.signal), "give a number from 1 to 64"));
-    }
-    asked(&app, &caller, &id, move |sandbox| Ok(sandbox.signal(process, request.signal, request.tree)?))
-        .await?;
-    Ok(StatusCode::NO_CONTENT)
 }

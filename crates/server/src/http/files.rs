@@ -3,25 +3,31 @@
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use ringfence_policy::{ActionKind, Reach as ActionReach, Suspicion};
 use ringfence_sandbox::{
     Durability, Existing, FileEntry, FileKind, FileStat, Files, Links, ListLimit, Parents, Reach, WORKSPACE,
 };
-use ringfence_store::Role;
+use ringfence_store::{Outcome, Role};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::actions::ActionAnswer;
+use super::people::entry;
 use super::sandboxes::asked;
+use crate::actions::{Claim, Intent, Pass, handed_in, pass, suspicious};
 use crate::app::Shared;
 use crate::auth::Caller;
 use crate::blocking;
 use crate::body::{Asked, Body, Named};
+use crate::doors::RequestId;
 use crate::error::{Answer, ApiError, ErrorBody};
 
 /// What one answer holds of a file or directory.
@@ -54,6 +60,10 @@ pub(crate) struct WriteQuery {
     /// Permission bits, in octal.
     #[param(example = "644")]
     mode: Option<String>,
+    /// The action that was approved for exactly this request.
+    action: Option<String>,
+    /// Where a person has to decide, wait so long for that before the answer is 202; at most 300000.
+    wait_ms: Option<u64>,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -64,10 +74,14 @@ pub(crate) struct RemoveQuery {
     /// A directory with all that is in it.
     #[serde(default)]
     recursive: bool,
+    /// The action that was approved for exactly this request.
+    action: Option<String>,
+    /// Where a person has to decide, wait so long for that before the answer is 202; at most 300000.
+    wait_ms: Option<u64>,
 }
 
 /// A path inside. Nothing of it is looked at here: the file worker inside does, with the rights of a command.
-fn inside(path: &str) -> Answer<PathBuf> {
+pub(crate) fn inside(path: &str) -> Answer<PathBuf> {
     if path.is_empty() || path.contains('\0') || path.len() > 4095 {
         return Err(ApiError::bad(
             "that is no path",
@@ -75,6 +89,83 @@ fn inside(path: &str) -> Answer<PathBuf> {
         ));
     }
     Ok(Path::new(WORKSPACE).join(path))
+}
+
+/// What is done to one path of a sandbox.
+struct FileAction<'a> {
+    kind: ActionKind,
+    path: &'a str,
+    reach: ActionReach,
+    /// What is written, or where it is moved to.
+    exact: Value,
+    suspicions: Vec<Suspicion>,
+    claim: Claim,
+}
+
+impl FileAction<'_> {
+    async fn intent(self, app: &Shared, caller: &Caller, id: &str) -> Answer<Intent> {
+        caller.needs(Role::Operator)?;
+        inside(self.path)?;
+        let (row, _) = app.sandbox(caller, id).await?;
+        let tree = self.reach == ActionReach::Tree;
+        let exact = (self.path, tree, &self.exact);
+        let mut intent = Intent::in_sandbox(self.kind, id, &exact, self.claim)?;
+        intent.shown = json!({ "path": self.path, "recursive": tree, "what": self.exact, "sandbox": id });
+        intent.asks.reach = self.reach;
+        intent.asks.suspicions = self.suspicions;
+        intent.target = Some(self.path.to_owned());
+        Ok(intent.asked_by(app, caller, &row.user))
+    }
+
+    /// Through the gate and begun, or the answer that it waits.
+    async fn pass(
+        self,
+        app: &Shared,
+        caller: &Caller,
+        request_id: &RequestId,
+        id: &str,
+    ) -> Answer<Result<Pass, Response>> {
+        let intent = self.intent(app, caller, id).await?;
+        pass(app, caller, request_id, intent).await
+    }
+}
+
+/// Write down what was done to a path, and finish its action.
+async fn done(
+    app: &Shared,
+    caller: &Caller,
+    request_id: &RequestId,
+    kind: ActionKind,
+    (id, path): (&str, &str),
+    pass: Pass,
+) -> Answer<Response> {
+    let mut told = json!({ "path": path });
+    pass.add_to(&mut told);
+    app.record(entry(caller, request_id, kind.as_str(), Some(id.to_owned()), told)).await?;
+    pass.finish(Outcome::Done, Value::Null).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// What removing a path would do, for whoever submits it as an action.
+pub(crate) async fn delete_intent(
+    app: &Shared,
+    caller: &Caller,
+    id: &str,
+    path: &str,
+    recursive: bool,
+) -> Answer<Intent> {
+    deletion(path, recursive, Claim::default()).intent(app, caller, id).await
+}
+
+fn deletion(path: &str, recursive: bool, claim: Claim) -> FileAction<'_> {
+    FileAction {
+        kind: ActionKind::FileDelete,
+        path,
+        reach: if recursive { ActionReach::Tree } else { ActionReach::One },
+        exact: Value::Null,
+        suspicions: Vec::new(),
+        claim,
+    }
 }
 
 async fn with_files<T: Send + 'static>(
@@ -125,15 +216,20 @@ pub(crate) async fn read(
 #[utoipa::path(
     put, path = "/sandboxes/{id}/files", tag = "files", params(("id" = String, Path), WriteQuery),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
-    responses((status = 204), (status = "4XX", body = ErrorBody))
+    responses(
+        (status = 204),
+        (status = 202, description = "Nothing was written: a person has to approve this action first", body = ActionAnswer),
+        (status = "4XX", body = ErrorBody),
+    )
 )]
 pub(crate) async fn write(
     State(app): State<Shared>,
     caller: Caller,
+    Extension(request_id): Extension<RequestId>,
     Named(id): Named<String>,
     Asked(query): Asked<WriteQuery>,
     bytes: Bytes,
-) -> Answer<StatusCode> {
+) -> Answer<Response> {
     caller.needs(Role::Operator)?;
     let mode = query.mode.as_deref().unwrap_or("644");
     let mode = u32::from_str_radix(mode, 8).ok().filter(|mode| *mode <= 0o777).ok_or_else(|| {
@@ -142,6 +238,23 @@ pub(crate) async fn write(
             "give permission bits in octal, such as 644",
         )
     })?;
+    let (row, _) = app.own_sandbox(&caller, &id).await?;
+    app.may_write(&row.user).await?;
+    let mut exact = handed_in(&bytes);
+    exact["mode"] = format!("{mode:o}").into();
+    let action = FileAction {
+        kind: ActionKind::FileWrite,
+        path: &query.path,
+        reach: ActionReach::One,
+        suspicions: suspicious(&[(format!("the file {}", query.path), &bytes[..])]),
+        exact,
+        claim: Claim { action: query.action.clone(), wait_ms: query.wait_ms },
+    };
+    let pass = match action.pass(&app, &caller, &request_id, &id).await? {
+        Ok(pass) => pass,
+        Err(waiting) => return Ok(waiting),
+    };
+    app.disk.add(&row.user, bytes.len() as u64);
     with_files(&app, &caller, &id, &query.path, move |files, path| {
         let draft = files.create(path, mode, Links::Follow)?;
         if let Err(error) = draft.file().write_all(&bytes) {
@@ -156,24 +269,36 @@ pub(crate) async fn write(
         Ok(files.finish(draft, Existing::Replace, Durability::Later)?)
     })
     .await?;
-    Ok(StatusCode::NO_CONTENT)
+    // Only what a person decided on is written down: a file by itself does nothing.
+    pass.finish(Outcome::Done, Value::Null).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// Remove a file or directory.
 #[utoipa::path(
     delete, path = "/sandboxes/{id}/files", tag = "files", params(("id" = String, Path), RemoveQuery),
-    responses((status = 204), (status = "4XX", body = ErrorBody))
+    responses(
+        (status = 204),
+        (status = 202, description = "Nothing was removed: a person has to approve this action first", body = ActionAnswer),
+        (status = "4XX", body = ErrorBody),
+    )
 )]
 pub(crate) async fn remove(
     State(app): State<Shared>,
     caller: Caller,
+    Extension(request_id): Extension<RequestId>,
     Named(id): Named<String>,
     Asked(query): Asked<RemoveQuery>,
-) -> Answer<StatusCode> {
-    caller.needs(Role::Operator)?;
+) -> Answer<Response> {
+    let claim = Claim { action: query.action.clone(), wait_ms: query.wait_ms };
+    let action = deletion(&query.path, query.recursive, claim);
+    let pass = match action.pass(&app, &caller, &request_id, &id).await? {
+        Ok(pass) => pass,
+        Err(waiting) => return Ok(waiting),
+    };
     let reach = if query.recursive { Reach::Tree } else { Reach::One };
     with_files(&app, &caller, &id, &query.path, move |files, path| Ok(files.remove(path, reach)?)).await?;
-    Ok(StatusCode::NO_CONTENT)
+    done(&app, &caller, &request_id, ActionKind::FileDelete, (&id, &query.path), pass).await
 }
 
 /// One entry of a directory.
@@ -297,21 +422,42 @@ pub(crate) struct RenameRequest {
     to: String,
     #[serde(default)]
     replace: bool,
+    /// The action that was approved for exactly this request.
+    action: Option<String>,
+    /// Where a person has to decide, wait so long for that before the answer is 202; at most 300000.
+    wait_ms: Option<u64>,
 }
 
 /// Move a file or directory.
 #[utoipa::path(
     post, path = "/sandboxes/{id}/files/move", tag = "files", params(("id" = String, Path)), request_body = RenameRequest,
-    responses((status = 204), (status = "4XX", body = ErrorBody))
+    responses(
+        (status = 204),
+        (status = 202, description = "Nothing was moved: a person has to approve this action first", body = ActionAnswer),
+        (status = "4XX", body = ErrorBody),
+    )
 )]
 pub(crate) async fn rename(
     State(app): State<Shared>,
     caller: Caller,
+    Extension(request_id): Extension<RequestId>,
     Named(id): Named<String>,
     Body(request): Body<RenameRequest>,
-) -> Answer<StatusCode> {
+) -> Answer<Response> {
     let (from, to) = (inside(&request.from)?, inside(&request.to)?);
     let existing = if request.replace { Existing::Replace } else { Existing::Refuse };
+    let action = FileAction {
+        kind: ActionKind::FileMove,
+        path: &request.from,
+        reach: ActionReach::One,
+        exact: json!({ "to": request.to, "replace": request.replace }),
+        suspicions: Vec::new(),
+        claim: Claim { action: request.action.clone(), wait_ms: request.wait_ms },
+    };
+    let pass = match action.pass(&app, &caller, &request_id, &id).await? {
+        Ok(pass) => pass,
+        Err(waiting) => return Ok(waiting),
+    };
     asked(&app, &caller, &id, move |sandbox| Ok(sandbox.files()?.rename(&from, &to, existing)?)).await?;
-    Ok(StatusCode::NO_CONTENT)
+    done(&app, &caller, &request_id, ActionKind::FileMove, (&id, &request.from), pass).await
 }

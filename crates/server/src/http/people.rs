@@ -3,17 +3,22 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
+use ringfence_service::{remove_secret, stored_secrets};
 use ringfence_store::{AuditEntry, Key, NewKey, Role, User};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
+use super::bounds::{Millis, PageLimit};
+use super::pages::page;
+use crate::actions::DENIED_BY_RULE;
 use crate::app::Shared;
 use crate::auth::{Caller, new_key};
-use crate::body::{Body, Named};
+use crate::blocking;
+use crate::body::{Asked, Body, Named};
 use crate::doors::RequestId;
 use crate::error::{Answer, ApiError, ErrorBody};
 use crate::names::check_user_name;
@@ -104,7 +109,7 @@ pub(crate) async fn record_refusal(
     kind: &str,
     error: &ApiError,
 ) -> Answer<()> {
-    if error.status != StatusCode::FORBIDDEN {
+    if error.status != StatusCode::FORBIDDEN || error.code == DENIED_BY_RULE {
         return Ok(());
     }
     let mut entry =
@@ -113,11 +118,37 @@ pub(crate) async fn record_refusal(
     app.record(entry).await
 }
 
-/// All users. For admins.
-#[utoipa::path(get, path = "/users", tag = "people", responses((status = 200, body = Vec<UserAnswer>), (status = "4XX", body = ErrorBody)))]
-pub(crate) async fn users(State(app): State<Shared>, caller: Caller) -> Answer<Json<Vec<UserAnswer>>> {
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PageQuery {
+    /// `next` of the page before.
+    pub(super) after: Option<String>,
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
+    pub(super) limit: Option<PageLimit>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct UserPage {
+    users: Vec<UserAnswer>,
+    /// For `after` of the next page; null at the end.
+    next: Option<String>,
+}
+
+/// All users, by name. For admins.
+#[utoipa::path(
+    get, path = "/users", tag = "people", params(PageQuery),
+    responses((status = 200, body = UserPage), (status = "4XX", body = ErrorBody))
+)]
+pub(crate) async fn users(
+    State(app): State<Shared>,
+    caller: Caller,
+    Asked(query): Asked<PageQuery>,
+) -> Answer<Json<UserPage>> {
     caller.needs(Role::Admin)?;
-    Ok(Json(app.store.users().await?.into_iter().map(Into::into).collect()))
+    let rows = app.store.users().await?.into_iter().map(UserAnswer::from).collect();
+    let (users, next) = page(rows, query.after.as_deref(), query.limit, |row| row.name.clone())?;
+    Ok(Json(UserPage { users, next }))
 }
 
 /// Make a user. For admins.
@@ -175,7 +206,7 @@ pub(crate) async fn change_user(
     Ok(Json(user.into()))
 }
 
-/// Remove a user with their keys. Their workspaces stay. For admins.
+/// Remove a user with their keys and secrets. Their workspaces and snapshots stay. For admins.
 #[utoipa::path(
     delete, path = "/users/{name}", tag = "people", params(("name" = String, Path)),
     responses((status = 204), (status = "4XX", body = ErrorBody))
@@ -188,6 +219,14 @@ pub(crate) async fn remove_user(
 ) -> Answer<StatusCode> {
     caller.needs(Role::Admin)?;
     app.store.remove_user(&name).await?;
+    let places = app.places_of(&name)?;
+    blocking(move || {
+        for secret in stored_secrets(&places)?.names {
+            remove_secret(&places, &secret)?;
+        }
+        Ok(())
+    })
+    .await?;
     app.record(entry(&caller, &request_id, "user.remove", Some(name), Value::Null)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -219,11 +258,28 @@ impl From<Key> for KeyAnswer {
     }
 }
 
-/// Your keys; all, for admins. No secret is among them.
-#[utoipa::path(get, path = "/keys", tag = "people", responses((status = 200, body = Vec<KeyAnswer>), (status = "4XX", body = ErrorBody)))]
-pub(crate) async fn keys(State(app): State<Shared>, caller: Caller) -> Answer<Json<Vec<KeyAnswer>>> {
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct KeyPage {
+    keys: Vec<KeyAnswer>,
+    /// For `after` of the next page; null at the end.
+    next: Option<String>,
+}
+
+/// Your keys, the oldest first; all, for admins. No secret is among them.
+#[utoipa::path(
+    get, path = "/keys", tag = "people", params(PageQuery),
+    responses((status = 200, body = KeyPage), (status = "4XX", body = ErrorBody))
+)]
+pub(crate) async fn keys(
+    State(app): State<Shared>,
+    caller: Caller,
+    Asked(query): Asked<PageQuery>,
+) -> Answer<Json<KeyPage>> {
     let of = (caller.role != Role::Admin).then_some(caller.user.as_str());
-    Ok(Json(app.store.keys(of).await?.into_iter().map(Into::into).collect()))
+    let rows = app.store.keys(of).await?.into_iter().map(KeyAnswer::from).collect();
+    // Their ids are in the order of time.
+    let (keys, next) = page(rows, query.after.as_deref(), query.limit, |row: &KeyAnswer| row.id.clone())?;
+    Ok(Json(KeyPage { keys, next }))
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -235,8 +291,8 @@ pub(crate) struct KeyRequest {
     role: Option<String>,
     label: Option<String>,
     /// From now.
-    #[schema(minimum = 1)]
-    expires_ms: Option<u64>,
+    #[schema(value_type = Option<u64>, minimum = 1)]
+    expires_ms: Option<Millis>,
 }
 
 /// A key that was just made.
@@ -259,6 +315,12 @@ pub(crate) async fn add_key(
     Extension(request_id): Extension<RequestId>,
     Body(request): Body<KeyRequest>,
 ) -> Answer<(StatusCode, Json<NewKeyAnswer>)> {
+    if caller.by_token() {
+        return Err(ApiError::forbidden(
+            "a token ends by itself, and can't make a key that does not",
+            "ask an admin for a key",
+        ));
+    }
     let user = request.user.unwrap_or_else(|| caller.user.clone());
     if user != caller.user {
         caller.needs(Role::Admin)?;
@@ -271,7 +333,7 @@ pub(crate) async fn add_key(
             "ask an admin",
         ));
     }
-    let answer = make_key(&app, user, role, request.label, request.expires_ms).await?;
+    let answer = make_key(&app, user, role, request.label, request.expires_ms.map(Millis::get)).await?;
     let about = json!({ "key": answer.about.id, "role": answer.about.role, "expires": answer.about.expires });
     app.record(entry(&caller, &request_id, "key.create", Some(answer.about.user.clone()), about)).await?;
     Ok((StatusCode::CREATED, Json(answer)))

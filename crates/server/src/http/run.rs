@@ -11,64 +11,80 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ringfence_service::workers::{Order, Report, RunOrder};
-use ringfence_store::{AuditEntry, Role};
+use ringfence_policy::{ActionKind, masked_words, secret_values};
+use ringfence_service::workers::{Report, RunOrder, SandboxOrder};
+use ringfence_store::{ActionRow, Outcome, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tracing::Instrument;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::people::record_refusal;
+use super::actions::ActionAnswer;
+use super::bounds::Millis;
+use super::people::{entry, record_refusal};
+use super::skill_runs::{Script, ScriptWanted};
 use super::wanted::{SandboxWanted, TIMEOUT_MS, check_variables, directory, without_nul};
+use crate::actions::{Claim, Gated, Intent, Pass, gate};
 use crate::app::{Permit, Shared};
 use crate::auth::Caller;
 use crate::body::Body;
 use crate::doors::RequestId;
 use crate::error::{Answer, ApiError, ErrorBody};
-use crate::launch::{Pipes, Worker};
+use crate::launch::{Input, Pipes, Worker};
 use crate::output::{Characters, OUTPUT, collect, text};
-use crate::streams::{EventLog, OnDisconnect};
+use crate::owed::{Owed, merge};
+use crate::streams::{EventLog, OnDisconnect, StreamEvent};
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(run)).routes(routes!(run_stream))
 }
 
 /// One command and the sandbox for it.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct RunRequest {
-    /// The program and its arguments; no shell is in between.
-    #[schema(example = json!(["python3", "-c", "print(1)"]), min_items = 1)]
-    command: Vec<String>,
+    /// The program and its arguments; no shell is in between. With `skill`, its script and the arguments.
+    #[schema(example = json!(["python3", "-c", "print(1)"]), required = true)]
+    pub(super) command: Vec<String>,
+    /// A skill of the library, as `domain/name` or by its name alone: `command` is the path of a script in it and its arguments,
+    /// or `[]` for the only one that it has.
+    #[schema(example = json!(null))]
+    pub(super) skill: Option<String>,
     /// A directory inside.
-    cwd: Option<String>,
-    #[serde(default)]
-    env: BTreeMap<String, String>,
-    stdin: Option<String>,
+    pub(super) cwd: Option<String>,
+    pub(super) env: BTreeMap<String, String>,
+    pub(super) stdin: Option<String>,
     /// In place of `stdin`, for what is not text.
-    stdin_base64: Option<String>,
+    pub(super) stdin_base64: Option<String>,
     /// The command and all that it started end after this time; 30000 where neither this nor the policy says how long.
-    #[schema(minimum = 1)]
-    timeout_ms: Option<u64>,
-    profile: Option<String>,
+    #[schema(value_type = Option<u64>, minimum = 1)]
+    pub(super) timeout_ms: Option<Millis>,
+    /// native, claude-code, codex or gemini: begin from the defaults of that client's own sandbox, as far as your role may have
+    /// them. What is here besides holds over it.
+    pub(super) compat: Option<String>,
+    pub(super) profile: Option<String>,
     #[schema(value_type = Option<Object>)]
-    policy: Option<ringfence_policy::Layer>,
-    network: Option<super::wanted::NetworkWanted>,
-    workspace: Option<String>,
-    #[serde(default)]
-    files: Vec<super::wanted::FileWanted>,
-    #[serde(default)]
-    skills: bool,
-    #[serde(default)]
-    trace: bool,
-    #[serde(default)]
-    strict: bool,
+    pub(super) policy: Option<ringfence_policy::Layer>,
+    pub(super) network: Option<super::wanted::NetworkWanted>,
+    pub(super) workspace: Option<String>,
+    pub(super) files: Vec<super::wanted::FileWanted>,
+    pub(super) skills: bool,
+    pub(super) secrets: Vec<super::wanted::SecretWanted>,
+    pub(super) trace: bool,
+    pub(super) strict: bool,
     /// A command whose stream breaks off goes on, and the stream can be taken up with `Last-Event-ID`.
-    #[serde(default)]
-    keep: bool,
+    pub(super) keep: bool,
+    /// The action that was approved for exactly this request: what is here besides must be what was submitted.
+    pub(super) action: Option<String>,
+    /// Where a person has to decide, wait so long for that before the answer is 202; at most 300000.
+    pub(super) wait_ms: Option<u64>,
+    /// In place of a command, where it is known already which.
+    #[serde(skip)]
+    pub(super) script: Option<ScriptWanted>,
 }
 
 /// What came of a command.
@@ -125,29 +141,74 @@ struct Ordered {
     permit: Permit,
 }
 
-/// What the audit will say of it.
+/// What the audit will say of it, and the action that it was.
 struct Record {
     user: String,
-    request_id: String,
-    command: Vec<String>,
-    policy_digest: String,
+    owed: Owed,
+    pass: Pass,
+}
+
+/// What becomes of a request at once.
+enum Begun {
+    Ordered(Box<Ordered>),
+    /// A person has to decide first.
+    Waiting(Box<ActionRow>),
+}
+
+/// A request that was checked, and is within the caller's ceiling.
+struct Resolved {
+    sandbox: SandboxOrder,
+    /// In place of a command.
+    script: Option<Script>,
+    stdin: Vec<u8>,
+    secrets: Vec<String>,
+    claim: Claim,
 }
 
 impl RunRequest {
-    async fn begin(self, app: &Shared, caller: &Caller, request_id: &RequestId) -> Answer<Ordered> {
+    async fn begin(self, app: &Shared, caller: &Caller, request_id: &RequestId) -> Answer<Begun> {
         match self.ordered(app, caller, request_id).await {
             Err(error) => {
                 record_refusal(app, caller, request_id, "run", &error).await?;
                 Err(error)
             }
-            ordered => ordered,
+            begun => begun,
         }
     }
 
-    async fn ordered(self, app: &Shared, caller: &Caller, request_id: &RequestId) -> Answer<Ordered> {
+    /// What this would do, for whoever submits it as an action.
+    pub(crate) async fn intent(self, app: &Shared, caller: &Caller) -> Answer<Intent> {
+        self.resolved(app, caller).await?.intent(app, caller)
+    }
+
+    /// The script that is named, if one is; what is left of the request has its words as the command.
+    async fn script(&mut self, app: &Shared, caller: &Caller) -> Answer<Option<Script>> {
+        let wanted = match (self.script.take(), self.skill.take()) {
+            (Some(wanted), _) => wanted,
+            (None, Some(given)) => {
+                if self.skills {
+                    return Err(ApiError::bad(
+                        "a script sees its own skill, and not the rest of the library",
+                        "leave out `skills`, or run a command in place of `skill`",
+                    ));
+                }
+                ScriptWanted::named(app, caller, given, std::mem::take(&mut self.command)).await?
+            }
+            (None, None) => return Ok(None),
+        };
+        let script = wanted.looked_at(app, caller).await?;
+        self.command = script.command();
+        Ok(Some(script))
+    }
+
+    async fn resolved(mut self, app: &Shared, caller: &Caller) -> Answer<Resolved> {
         caller.needs(Role::Operator)?;
+        let script = self.script(app, caller).await?;
         if self.command.first().is_none_or(String::is_empty) {
-            return Err(ApiError::bad("there is no command to run", "give `command` at least one word"));
+            return Err(ApiError::bad(
+                "there is no command to run",
+                "give `command` at least one word, or name a `skill`",
+            ));
         }
         without_nul(self.command.iter().map(String::as_str), "the command")?;
         check_variables(&self.env)?;
@@ -162,34 +223,66 @@ impl RunRequest {
         };
         let mut policy = self.policy.unwrap_or_default();
         policy.environment.set.extend(self.env);
+        let secrets = secret_values(&policy.environment.set);
         let default = policy.limits.wall_time.is_none().then_some(TIMEOUT_MS);
-        let timeout = self.timeout_ms.or(default).map(|ms| Duration::from_millis(ms.max(1)));
+        let timeout = self.timeout_ms.map(Millis::get).or(default).map(Duration::from_millis);
         let wanted = SandboxWanted {
+            compat: self.compat,
             profile: self.profile,
             policy: Some(policy),
             network: self.network,
             workspace: self.workspace,
             files: self.files,
             skills: self.skills,
+            secrets: self.secrets,
             trace: self.trace,
             strict: self.strict,
         };
         let mut sandbox = wanted.order(app, caller, timeout)?;
-        sandbox.argv = self.command.clone();
+        sandbox.argv = self.command;
         sandbox.directory = directory(self.cwd)?;
-        let record = Record {
-            user: caller.user.clone(),
-            request_id: request_id.0.clone(),
-            command: self.command,
-            policy_digest: digest(&sandbox.layers)?,
+        let claim = Claim { action: self.action, wait_ms: self.wait_ms };
+        Ok(Resolved { sandbox, script, stdin, secrets, claim })
+    }
+
+    async fn ordered(self, app: &Shared, caller: &Caller, request_id: &RequestId) -> Answer<Begun> {
+        let resolved = self.resolved(app, caller).await?;
+        let clearance = match gate(app, caller, request_id, resolved.intent(app, caller)?).await? {
+            Gated::Clear(clearance) => clearance,
+            Gated::Waiting(row) => return Ok(Begun::Waiting(row)),
         };
-        let permit = app.permit(caller)?;
-        let order = Order::Run(Box::new(RunOrder { sandbox }));
+        let most = app.may_write(&caller.user).await?;
+        let Resolved { mut sandbox, script, stdin, secrets, .. } = resolved;
+        sandbox.disk = sandbox.disk.map(|own| own.min(most));
+        let skill = script.map(|script| script.order);
+        let policy_digest = digest(&sandbox.layers)?;
+        let command = masked_words(&sandbox.argv, &[]);
+        let claimed = app.claim(caller, &sandbox.layers).await?;
+        let permit = app.permit(caller)?.with(claimed);
+        let pass = clearance.begin(app).await?;
         let begun = Instant::now();
-        let started = Worker::with_pipes(&app.launcher, &order).await;
-        let (worker, pipes) = started?;
-        app.metrics.running.inc();
-        Ok(Ordered { worker, pipes, stdin, record, begun, permit })
+        let mut owed = entry(caller, request_id, "run", None, json!({ "command": command }));
+        owed.policy_digest = Some(policy_digest);
+        pass.add_to(&mut owed.result);
+        let record = Record { user: caller.user.clone(), owed: Owed::new(app, owed, secrets), pass };
+        let (worker, pipes) =
+            Worker::run(&app.launcher, &app.stock, RunOrder { sandbox, skill }, Input::of(&stdin)).await?;
+        Ok(Begun::Ordered(Box::new(Ordered { worker, pipes, stdin, record, begun, permit })))
+    }
+}
+
+impl Resolved {
+    fn intent(&self, app: &Shared, caller: &Caller) -> Answer<Intent> {
+        let (kind, more) = match &self.script {
+            Some(script) => (ActionKind::SkillRun, json!({ "skill": script.order })),
+            None => (ActionKind::Run, Value::Null),
+        };
+        let mut intent = Intent::of_order(kind, &self.sandbox, &self.stdin, more, self.claim.clone())?;
+        if let Some(script) = &self.script {
+            intent.asks.findings.clone_from(&script.findings);
+            intent.target = Some(script.skill());
+        }
+        Ok(intent.asked_by(app, caller, &caller.user))
     }
 }
 
@@ -206,43 +299,35 @@ async fn feed(mut to: tokio::net::unix::pipe::Sender, stdin: Vec<u8>) {
 impl Record {
     /// Write down how it ended, before anybody is told.
     async fn ended(self, app: &Shared, outcome: &Answer<Value>, begun: Instant) -> Answer<()> {
-        app.metrics.running.dec();
-        let (result, denials, receipt_digest) = match outcome {
+        let (told, denials, receipt_digest) = match outcome {
             Ok(facts) => {
                 app.metrics.command(facts, begun.elapsed());
-                let result = json!({
-                    "command": self.command,
+                let start = facts["start_us"].as_u64().map(Duration::from_micros);
+                app.metrics.pooled(facts["pooled"] == true, start);
+                let told = json!({
                     "exit_code": facts["exit_code"],
                     "signal": facts["signal"],
                     "timed_out": facts["timed_out"],
                     "duration_ms": facts["duration_ms"],
                 });
-                (result, facts["denials"].clone(), Some(digest(&facts["receipt"])?))
+                (told, facts["denials"].clone(), Some(digest(&facts["receipt"])?))
             }
-            Err(error) => {
-                (json!({ "command": self.command, "error": error.code }), Value::Array(Vec::new()), None)
-            }
+            Err(error) => (json!({ "error": error.code }), Value::Array(Vec::new()), None),
         };
-        app.record(AuditEntry {
-            at: crate::now(),
-            user: self.user,
-            kind: "run".into(),
-            target: None,
-            decision: Some("allow".into()),
-            policy_digest: Some(self.policy_digest),
-            receipt_digest,
-            denials,
-            result,
-            request_id: Some(self.request_id),
-            origin: Some("http".into()),
-        })
-        .await
+        app.disk.ended(&self.user, &denials);
+        self.owed
+            .settle(|entry| {
+                merge(&mut entry.result, told.clone());
+                (entry.denials, entry.receipt_digest) = (denials, receipt_digest);
+            })
+            .await?;
+        self.pass.finish(if outcome.is_ok() { Outcome::Done } else { Outcome::Failed }, told).await
     }
 }
 
-fn facts_of(report: Answer<Report>) -> Answer<Value> {
+fn facts_of(app: &Shared, report: Answer<Report>) -> Answer<Value> {
     match report? {
-        Report::Ran { facts } => Ok(facts),
+        Report::Ran { facts } => Ok(app.mask.value(facts)),
         _ => Err(ApiError::internal("understand a worker", "it reported on something else")),
     }
 }
@@ -252,6 +337,7 @@ fn facts_of(report: Answer<Report>) -> Answer<Value> {
     post, path = "/run", tag = "run", request_body = RunRequest,
     responses(
         (status = 200, description = "The command ran, whatever its exit status", body = RunAnswer),
+        (status = 202, description = "Nothing ran: a person has to approve this action first", body = ActionAnswer),
         (status = "4XX", description = "Nothing ran", body = ErrorBody),
     )
 )]
@@ -260,23 +346,37 @@ pub(crate) async fn run(
     caller: Caller,
     Extension(request_id): Extension<RequestId>,
     Body(request): Body<RunRequest>,
-) -> Answer<Json<RunAnswer>> {
-    let Ordered { mut worker, pipes, stdin, record, begun, permit } =
-        request.begin(&app, &caller, &request_id).await?;
+) -> Answer<Response> {
+    to_the_end(&app, &caller, &request_id, request).await
+}
+
+pub(super) async fn to_the_end(
+    app: &Shared,
+    caller: &Caller,
+    request_id: &RequestId,
+    request: RunRequest,
+) -> Answer<Response> {
+    let ordered = match request.begin(app, caller, request_id).await? {
+        Begun::Ordered(ordered) => *ordered,
+        Begun::Waiting(row) => return Ok(Gated::accepted(*row)),
+    };
+    let Ordered { mut worker, pipes, stdin, record, begun, permit } = ordered;
     let Pipes { stdin: to, stdout, stderr } = pipes;
-    let feeding = tokio::spawn(feed(to, stdin));
+    let feeding = to.map(|to| tokio::spawn(feed(to, stdin)));
     let (report, (stdout, more_out), (stderr, more_err)) =
         tokio::join!(worker.report(), collect(stdout, OUTPUT), collect(stderr, OUTPUT));
-    feeding.abort();
+    if let Some(feeding) = feeding {
+        feeding.abort();
+    }
     drop(permit);
-    let outcome = facts_of(report);
-    record.ended(&app, &outcome, begun).await?;
+    let outcome = facts_of(app, report);
+    record.ended(app, &outcome, begun).await?;
     let mut answer: RunAnswer =
         serde_json::from_value(outcome?).map_err(|error| ApiError::internal("understand a worker", error))?;
     (answer.stdout, answer.stdout_base64) = text(stdout);
     (answer.stderr, answer.stderr_base64) = text(stderr);
     answer.truncated = more_out || more_err;
-    Ok(Json(answer))
+    Ok(Json(answer).into_response())
 }
 
 /// Run one command and hear of it as it goes.
@@ -287,7 +387,8 @@ pub(crate) async fn run(
 #[utoipa::path(
     post, path = "/run/stream", tag = "run", request_body = RunRequest,
     responses(
-        (status = 200, description = "Events", content_type = "text/event-stream", body = String),
+        (status = 200, description = "Events", content_type = "text/event-stream", body = StreamEvent),
+        (status = 202, description = "Nothing ran: a person has to approve this action first", body = ActionAnswer),
         (status = "4XX", description = "Nothing ran", body = ErrorBody),
     )
 )]
@@ -307,12 +408,15 @@ pub(crate) async fn run_stream(
     }
     let Body(request) = Body::<RunRequest>::from_request(request, &()).await?;
     let on_disconnect = if request.keep { OnDisconnect::Keep } else { OnDisconnect::End };
-    let ordered = request.begin(&app, &caller, &request_id).await?;
+    let ordered = match request.begin(&app, &caller, &request_id).await? {
+        Begun::Ordered(ordered) => *ordered,
+        Begun::Waiting(row) => return Ok(Gated::accepted(*row)),
+    };
     let log = EventLog::new(Uuid::now_v7().simple().to_string(), caller.user, on_disconnect);
     app.streams.add(&log);
     app.metrics.streams.inc();
     let response = events(&log, None);
-    tokio::spawn(pump(app, ordered, log));
+    tokio::spawn(pump(app, ordered, log).in_current_span());
     Ok(response)
 }
 
@@ -326,7 +430,7 @@ async fn pump(app: Shared, ordered: Ordered, log: Arc<EventLog>) {
     let Ordered { mut worker, pipes, stdin, record, begun, permit } = ordered;
     log.write("start", &json!({ "id": log.id })).await;
     let Pipes { stdin: to, stdout, stderr } = pipes;
-    let feeding = tokio::spawn(feed(to, stdin));
+    let feeding = to.map(|to| tokio::spawn(feed(to, stdin)));
     let outcome = {
         let told = async {
             tokio::join!(relay(stdout, "stdout", &log), relay(stderr, "stderr", &log));
@@ -339,12 +443,14 @@ async fn pump(app: Shared, ordered: Ordered, log: Arc<EventLog>) {
         if stopped {
             worker.stop();
         }
-        facts_of(worker.report().await)
+        facts_of(&app, worker.report().await)
     };
-    feeding.abort();
+    if let Some(feeding) = feeding {
+        feeding.abort();
+    }
     drop(permit);
     if let Err(error) = record.ended(&app, &outcome, begun).await {
-        log.write("error", &json!({ "error": error.body(&log.id).error })).await;
+        log.write("error", &json!({ "error": app.mask.error(error).body(&log.id).error })).await;
     } else {
         match outcome {
             Ok(facts) => {
@@ -353,7 +459,9 @@ async fn pump(app: Shared, ordered: Ordered, log: Arc<EventLog>) {
                 }
                 log.write("exit", &exit_event(facts)).await;
             }
-            Err(error) => log.write("error", &json!({ "error": error.body(&log.id).error })).await,
+            Err(error) => {
+                log.write("error", &json!({ "error": app.mask.error(error).body(&log.id).error })).await
+            }
         }
     }
     app.streams.ended(&log).await;

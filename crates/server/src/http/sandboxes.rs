@@ -1,75 +1,42 @@
 //! `/v1/sandboxes`: sandboxes that stay. Each is a session of this machine, owned by its own keeper: the server may be
 //! killed, and finds them again.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use ringfence_policy::ProfileName;
+use ringfence_policy::ActionKind;
 use ringfence_sandbox::Sandbox;
 use ringfence_service::remove_session;
-use ringfence_service::workers::{CreateOrder, Order, Report};
-use ringfence_store::{AuditEntry, NewSandbox, Quotas, Role, SandboxFilter, SandboxRow, SandboxState};
+use ringfence_service::workers::CreateReport;
+use ringfence_store::{Outcome, Role, SandboxFilter, SandboxRow, SandboxState};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use uuid::Uuid;
 
-use super::people::record_refusal;
-use super::run::digest;
-use super::wanted::{SandboxWanted, check_variables, directory};
+use super::actions::{ActionAnswer, ClaimQuery};
+use super::bounds::{Millis, PageLimit};
+use super::pages::page_size;
+use super::people::entry;
+use crate::actions::{Claim, Intent, pass};
 use crate::app::Shared;
 use crate::auth::Caller;
 use crate::blocking;
 use crate::body::{Asked, Body, Named};
 use crate::doors::RequestId;
 use crate::error::{Answer, ApiError, ErrorBody};
-use crate::launch::Worker;
+use crate::traffic::traffic_of;
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
-        .routes(routes!(create, list))
+        .routes(routes!(list))
         .routes(routes!(get, delete))
         .routes(routes!(extend))
         .routes(routes!(pause))
         .routes(routes!(resume))
         .routes(routes!(stats))
-}
-
-/// A sandbox that stays.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct CreateRequest {
-    /// For people; one living sandbox of yours has it at a time.
-    name: Option<String>,
-    /// It ends after so long.
-    #[schema(minimum = 1)]
-    ttl_ms: Option<u64>,
-    /// It ends when nothing was done in it for so long.
-    #[schema(minimum = 1)]
-    idle_ms: Option<u64>,
-    /// The workspace is copy-on-write: see `diff` and `commit`.
-    overlay: bool,
-    /// Where its commands start.
-    cwd: Option<String>,
-    /// Variables of all its commands.
-    env: BTreeMap<String, String>,
-    /// Yours to give and to find it by.
-    #[schema(value_type = Object)]
-    labels: BTreeMap<String, String>,
-    profile: Option<String>,
-    #[schema(value_type = Option<Object>)]
-    policy: Option<ringfence_policy::Layer>,
-    network: Option<super::wanted::NetworkWanted>,
-    workspace: Option<String>,
-    files: Vec<super::wanted::FileWanted>,
-    skills: bool,
-    trace: bool,
-    strict: bool,
 }
 
 /// A sandbox, as lists show it.
@@ -111,6 +78,14 @@ impl From<SandboxRow> for SandboxAnswer {
     }
 }
 
+impl SandboxAnswer {
+    /// One that was just made.
+    pub(super) fn made(row: SandboxRow, report: CreateReport) -> Self {
+        let notes = report.warnings.into_iter().chain(report.notes).collect();
+        Self { notes, ..Self::from(row) }
+    }
+}
+
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SandboxPage {
     sandboxes: Vec<SandboxAnswer>,
@@ -126,130 +101,11 @@ pub(crate) struct ListQuery {
     state: Option<String>,
     /// `next` of the page before.
     after: Option<String>,
-    #[param(minimum = 1, maximum = 1000)]
-    limit: Option<u32>,
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
+    limit: Option<PageLimit>,
     /// Of everybody: for admins.
     #[serde(default)]
     all: bool,
-}
-
-/// Make a sandbox.
-#[utoipa::path(
-    post, path = "/sandboxes", tag = "sandboxes", request_body = CreateRequest,
-    responses(
-        (status = 201, description = "It is alive", body = SandboxAnswer),
-        (status = "4XX", description = "Nothing was made", body = ErrorBody),
-    )
-)]
-pub(crate) async fn create(
-    State(app): State<Shared>,
-    caller: Caller,
-    Extension(request_id): Extension<RequestId>,
-    Body(request): Body<CreateRequest>,
-) -> Answer<(StatusCode, Json<SandboxAnswer>)> {
-    match begin(&app, &caller, request).await {
-        Ok((order, policy_digest)) => {
-            // Goes on if the client goes away meanwhile: what was begun is finished or taken back.
-            let making = tokio::spawn(make(app, caller, request_id, order, policy_digest));
-            let answer = making.await.map_err(|error| ApiError::internal("make a sandbox", error))??;
-            Ok((StatusCode::CREATED, Json(answer)))
-        }
-        Err(error) => {
-            record_refusal(&app, &caller, &request_id, "sandbox.create", &error).await?;
-            Err(error)
-        }
-    }
-}
-
-/// Check what is asked for, and write it down as being made.
-async fn begin(app: &Shared, caller: &Caller, request: CreateRequest) -> Answer<(CreateOrder, String)> {
-    caller.needs(Role::Operator)?;
-    check_variables(&request.env)?;
-    let mut policy = request.policy.unwrap_or_default();
-    policy.environment.set.extend(request.env);
-    let profile = request.profile.clone().or(policy.profile.map(|profile| profile.to_string()));
-    let wanted = SandboxWanted {
-        profile: request.profile,
-        policy: Some(policy),
-        network: request.network,
-        workspace: request.workspace,
-        files: request.files,
-        skills: request.skills,
-        trace: request.trace,
-        strict: request.strict,
-    };
-    let mut sandbox = wanted.order(app, caller, None)?;
-    sandbox.directory = directory(request.cwd)?;
-    let policy_digest = digest(&sandbox.layers)?;
-    let id = Uuid::now_v7().simple().to_string();
-    let quotas = Quotas {
-        of_user: app.config.role(caller.role).quotas.sandboxes,
-        in_all: app.config.server.sandboxes,
-    };
-    let new = NewSandbox {
-        id: id.clone(),
-        user: caller.user.clone(),
-        name: request.name,
-        profile: profile.unwrap_or_else(|| ProfileName::default().to_string()),
-        workspace: sandbox.workspace.clone(),
-        labels: json!(request.labels),
-    };
-    app.store.add_sandbox(new, quotas).await?;
-    let order = CreateOrder {
-        sandbox,
-        name: id.clone(),
-        ttl: request.ttl_ms.map(Duration::from_millis),
-        idle: request.idle_ms.map(Duration::from_millis),
-        overlay: request.overlay,
-        asked: vec!["server".into(), caller.user.clone()],
-    };
-    Ok((order, policy_digest))
-}
-
-async fn make(
-    app: Shared,
-    caller: Caller,
-    request_id: RequestId,
-    order: CreateOrder,
-    policy_digest: String,
-) -> Answer<SandboxAnswer> {
-    let id = order.name.clone();
-    let order = Order::Create(Box::new(order));
-    let made = async {
-        match Worker::silent(&app.launcher, &order).await?.report().await? {
-            Report::Created(report) => Ok(report),
-            _ => Err(ApiError::internal("understand a worker", "it reported on something else")),
-        }
-    };
-    let entry = |result: Value| AuditEntry {
-        at: crate::now(),
-        user: caller.user.clone(),
-        kind: "sandbox.create".into(),
-        target: Some(id.clone()),
-        decision: Some("allow".into()),
-        policy_digest: Some(policy_digest.clone()),
-        receipt_digest: None,
-        denials: Value::Array(Vec::new()),
-        result,
-        request_id: Some(request_id.0.clone()),
-        origin: Some("http".into()),
-    };
-    match made.await {
-        Ok(report) => {
-            app.store.sandbox_is_alive(&id).await?;
-            app.record(entry(json!({ "state": "alive" }))).await?;
-            app.metrics.sandboxes.inc();
-            let row = app.store.sandbox(&id).await?.ok_or_else(|| ApiError::not_found("sandbox", &id))?;
-            let mut answer = SandboxAnswer::from(row);
-            answer.notes = report.warnings.into_iter().chain(report.notes).collect();
-            Ok(answer)
-        }
-        Err(error) => {
-            app.store.forget_sandbox(&id).await?;
-            app.record(entry(json!({ "error": error.code }))).await?;
-            Err(error)
-        }
-    }
 }
 
 /// Your sandboxes, the newest first.
@@ -271,7 +127,7 @@ pub(crate) async fn list(
         .map(str::parse::<SandboxState>)
         .transpose()
         .map_err(|error| ApiError::bad(error.to_string(), "name one of the states"))?;
-    let limit = query.limit.unwrap_or(100).clamp(1, 1000);
+    let limit = page_size(query.limit);
     let filter =
         SandboxFilter { user: (!query.all).then_some(caller.user), state, after: query.after, limit };
     let rows = app.store.sandboxes(&filter).await?;
@@ -311,53 +167,67 @@ pub(crate) async fn get(
         }
         _ => None,
     };
-    let status = status.map(|status| json!(status));
+    let status = status.map(|status| app.mask.value(json!(status)));
     Ok(Json(SandboxWhole { row: row.into(), status }))
 }
 
 /// End a sandbox, and take away all but its workspace.
 #[utoipa::path(
-    delete, path = "/sandboxes/{id}", tag = "sandboxes", params(("id" = String, Path)),
-    responses((status = 204, description = "Nothing of it is left"), (status = "4XX", body = ErrorBody))
+    delete, path = "/sandboxes/{id}", tag = "sandboxes", params(("id" = String, Path), ClaimQuery),
+    responses(
+        (status = 204, description = "Nothing of it is left"),
+        (status = 202, description = "It lives on: a person has to approve this action first", body = ActionAnswer),
+        (status = "4XX", body = ErrorBody),
+    )
 )]
 pub(crate) async fn delete(
     State(app): State<Shared>,
     caller: Caller,
     Extension(request_id): Extension<RequestId>,
     Named(id): Named<String>,
-) -> Answer<StatusCode> {
-    caller.needs(Role::Operator)?;
-    let (_, _) = app.sandbox(&caller, &id).await?;
-    let places = app.places.clone();
+    Asked(query): Asked<ClaimQuery>,
+) -> Answer<Response> {
+    let (row, sandbox) = app.own_sandbox(&caller, &id).await?;
+    let kind = ActionKind::SandboxDelete;
+    let claim = Claim { action: query.action, wait_ms: query.wait_ms };
+    let mut intent = Intent::in_sandbox(kind, &id, &"delete", claim)?;
+    intent.shown = json!({ "sandbox": id, "name": row.name, "user": row.user });
+    intent.target = Some(id.clone());
+    // An admin who ends what runs wild does what admins are there for: no more than its owner would.
+    let intent = intent.asked_by(&app, &caller, &caller.user);
+    let pass = match pass(&app, &caller, &request_id, intent).await? {
+        Ok(pass) => pass,
+        Err(waiting) => return Ok(waiting),
+    };
+    let places = app.places_of(&row.user)?;
     let name = id.clone();
-    let notes = blocking(move || Ok(remove_session(&places, &name)?)).await?;
-    app.store.sandbox_ended(&id, "deleted").await?;
-    app.metrics.sandboxes.dec();
-    app.record(AuditEntry {
-        at: crate::now(),
-        user: caller.user,
-        kind: "sandbox.delete".into(),
-        target: Some(id),
-        decision: Some("allow".into()),
-        policy_digest: None,
-        receipt_digest: None,
-        denials: Value::Array(Vec::new()),
-        result: json!({ "notes": notes }),
-        request_id: Some(request_id.0),
-        origin: Some("http".into()),
+    let (notes, traffic) = blocking(move || {
+        // Once it has ended, and before nothing is known of it any more.
+        let notes = sandbox.end_whole()?;
+        let traffic = traffic_of(&sandbox);
+        remove_session(&places, &name)?;
+        Ok((notes, traffic))
     })
     .await?;
-    Ok(StatusCode::NO_CONTENT)
+    app.traffic.add(&id, traffic, &app.metrics);
+    app.store.sandbox_ended(&id, "deleted").await?;
+    app.store.decisions().forget_session(&id).await?;
+    app.metrics.sandboxes.dec();
+    let mut told = json!({ "notes": notes });
+    pass.add_to(&mut told);
+    app.record(entry(&caller, &request_id, kind.as_str(), Some(id), told)).await?;
+    pass.finish(Outcome::Done, Value::Null).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ExtendRequest {
     /// From now.
-    #[schema(minimum = 1)]
-    ttl_ms: Option<u64>,
-    #[schema(minimum = 1)]
-    idle_ms: Option<u64>,
+    #[schema(value_type = Option<u64>, minimum = 1)]
+    ttl_ms: Option<Millis>,
+    #[schema(value_type = Option<u64>, minimum = 1)]
+    idle_ms: Option<Millis>,
 }
 
 /// Let a sandbox live longer.
@@ -371,8 +241,7 @@ pub(crate) async fn extend(
     Named(id): Named<String>,
     Body(request): Body<ExtendRequest>,
 ) -> Answer<StatusCode> {
-    let millis = |time: Option<u64>| time.map(Duration::from_millis);
-    let (ttl, idle) = (millis(request.ttl_ms), millis(request.idle_ms));
+    let (ttl, idle) = (request.ttl_ms.map(Millis::span), request.idle_ms.map(Millis::span));
     asked(&app, &caller, &id, move |sandbox| Ok(sandbox.extend(ttl, idle)?)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -76,6 +76,8 @@ pub(crate) async fn readyz(State(app): State<Shared>) -> Answer<&'static str> {
 )]
 pub(crate) async fn metrics(State(app): State<Shared>, caller: Caller) -> Answer<Response> {
     caller.needs(Role::Admin)?;
+    app.traffic.count(&app).await?;
+    app.metrics.waiting(app.store.waiting_actions(None).await?);
     let text = app.metrics.text().map_err(|error| ApiError::internal("write the metrics", error))?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())

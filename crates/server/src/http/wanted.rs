@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ringfence_policy::{Bound, HostRule, Layer, NetworkMode, ProfileName, Span, capped};
+use ringfence_policy::{
+    Bound, Compat, HostRule, Layer, NetworkMode, ProfileName, SecretRule, SecretSource, Span, capped,
+};
 use ringfence_service::workers::{FileOrder, SandboxOrder};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -23,6 +25,8 @@ const DEFAULT_MODE: u32 = 0o644;
 /// What a sandbox may do, and where it works.
 #[derive(Debug, Default)]
 pub(crate) struct SandboxWanted {
+    /// Whose defaults to begin from; what they have beyond your role's ceiling is left out.
+    pub(crate) compat: Option<String>,
     /// The policy to start from: restrictive, moderate or permissive. At most what your role may have.
     pub(crate) profile: Option<String>,
     /// A policy as `ringfence policy schema` describes it. What goes beyond your role's ceiling is refused.
@@ -33,8 +37,9 @@ pub(crate) struct SandboxWanted {
     pub(crate) workspace: Option<String>,
     /// Written to the workspace first.
     pub(crate) files: Vec<FileWanted>,
-    /// Show the skill library at `/skills`.
+    /// Show what you may see of the skill library at `/skills`.
     pub(crate) skills: bool,
+    pub(crate) secrets: Vec<SecretWanted>,
     /// Report every refused access to a file.
     pub(crate) trace: bool,
     /// A default limit that this host can't enforce is an error.
@@ -49,6 +54,32 @@ pub(crate) struct NetworkWanted {
     /// Hosts, as in `network.allow` of a policy. None, with `enabled`: every public host.
     #[schema(example = json!(["api.example.com", "*.example.org:443"]))]
     pub(crate) allowed_domains: Vec<String>,
+}
+
+/// One of the caller's own secrets: inside, the variable of that name holds a placeholder; on the way to these hosts, which
+/// must be allowed too, the value takes its place.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SecretWanted {
+    #[schema(example = "API_TOKEN")]
+    pub(crate) name: String,
+    #[schema(example = json!(["api.example.com"]), min_items = 1)]
+    pub(crate) hosts: Vec<String>,
+}
+
+impl SecretWanted {
+    fn rule(self) -> Answer<SecretRule> {
+        let wrong =
+            |what: String| ApiError::bad(what, "correct `secrets`: a name, and hosts that get the value");
+        let from = SecretSource::parse(&format!("store:{}", self.name));
+        let from = from.map_err(|error| wrong(error.to_string()))?;
+        let hosts = self.hosts.iter().map(|host| HostRule::parse(host));
+        let hosts = hosts.collect::<Result<Vec<_>, _>>().map_err(|error| wrong(error.to_string()))?;
+        if hosts.is_empty() {
+            return Err(wrong(format!("no host gets the secret `{}`", self.name.escape_debug())));
+        }
+        Ok(SecretRule { name: self.name, from, hosts, body: false })
+    }
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
@@ -75,7 +106,18 @@ impl SandboxWanted {
                 "ask an admin for a key with the role operator",
             ));
         };
-        let Self { profile, policy, network, workspace, files, skills, trace, strict } = self;
+        let Self {
+            compat: client,
+            profile,
+            policy,
+            network,
+            workspace,
+            files,
+            skills,
+            secrets,
+            trace,
+            strict,
+        } = self;
         let mut layer = policy.unwrap_or_default();
         if let Some(profile) = profile {
             let profile: ProfileName = profile.parse().map_err(|error: ringfence_policy::ProfileError| {
@@ -83,11 +125,22 @@ impl SandboxWanted {
             })?;
             layer.profile = Some(profile);
         }
+        let client =
+            compat(client.as_deref())?.map(|client| client.layer_within(ceiling)).unwrap_or_default();
+        layer.profile = layer.profile.or(client.profile);
         if let Some(timeout) = timeout {
             layer.limits.wall_time = Some(Bound::At(Span::from_millis(timeout.as_millis() as u64)));
         }
         if let Some(network) = network {
             add_network(&mut layer, network)?;
+        }
+        let closed = layer.network.mode == Some(NetworkMode::Off)
+            || layer.network.mode.is_none() && layer.network.allow.is_empty();
+        if closed && !secrets.is_empty() {
+            return Err(ApiError::bad(
+                "a secret is for hosts, and this sandbox has no network",
+                "allow the secret's hosts with `network`, or leave `secrets` out",
+            ));
         }
         let mut layers = capped(ceiling, layer)
             .map_err(|found| {
@@ -101,22 +154,46 @@ impl SandboxWanted {
                 )
             })?
             .to_vec();
+        // Beneath what the request says itself.
+        layers.insert(1, client);
         let mut ours = Layer::default();
         ours.filesystem.hide = app.own_paths.clone();
         ours.filesystem.toolchains = ceiling.filesystem.toolchains.then_some(true);
+        // Of the caller's own store. Their hosts must be granted, and what is granted is within the ceiling.
+        ours.network.secrets = secrets.into_iter().map(SecretWanted::rule).collect::<Answer<_>>()?;
         layers.push(ours);
         let files = files.into_iter().map(file).collect::<Answer<Vec<_>>>()?;
         Ok(SandboxOrder {
+            tenant: Some(caller.user.clone()),
+            disk: Some(rules.quotas.disk.bytes()),
             layers,
+            own: None,
+            compat: None,
+            granted: false,
             workspace: workspace_name(caller, workspace.as_deref())?,
             files,
             argv: Vec::new(),
             directory: None,
             skills,
+            domains: skills.then(|| seen_domains(app, caller)).transpose()?,
             trace,
             strict,
         })
     }
+}
+
+/// A client by its name, for its defaults.
+pub(crate) fn compat(name: Option<&str>) -> Answer<Option<Compat>> {
+    let parsed = name.map(str::parse).transpose();
+    parsed.map_err(|error: String| ApiError::bad(error, "name one of them in `compat`, or leave it out"))
+}
+
+/// The domains of the library that the caller may see.
+fn seen_domains(app: &App, caller: &Caller) -> Answer<Vec<String>> {
+    let rules = &app.config.role(caller.role).skills;
+    let mut domains = ringfence_service::skills::shared_domains(&app.places)?;
+    domains.retain(|domain| rules.sees(domain));
+    Ok(domains)
 }
 
 /// The caller's own, by whatever name.

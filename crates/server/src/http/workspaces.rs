@@ -2,26 +2,35 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use ringfence_policy::ActionKind;
 use ringfence_service::{WorkspaceRow, list_workspaces, remove_workspace};
-use ringfence_store::Role;
+use ringfence_store::{Outcome, Role};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::people::entry;
+use super::actions::{ActionAnswer, ClaimQuery};
+use super::pages::page;
+use super::people::{PageQuery, entry};
 use super::wanted::workspace_name;
+use crate::actions::{Claim, Intent, pass};
 use crate::app::Shared;
 use crate::auth::Caller;
 use crate::blocking;
-use crate::body::Named;
+use crate::body::{Asked, Named};
 use crate::doors::RequestId;
 use crate::error::{Answer, ApiError, ErrorBody};
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(get, delete))
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(get, delete))
+        .routes(routes!(usage_of))
+        .routes(routes!(usage))
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -47,10 +56,66 @@ async fn own(app: &Shared, caller: &Caller) -> Answer<Vec<WorkspaceAnswer>> {
     Ok(rows.into_iter().filter_map(answer).collect())
 }
 
-/// Your workspaces.
-#[utoipa::path(get, path = "/workspaces", tag = "workspaces", responses((status = 200, body = Vec<WorkspaceAnswer>), (status = "4XX", body = ErrorBody)))]
-pub(crate) async fn list(State(app): State<Shared>, caller: Caller) -> Answer<Json<Vec<WorkspaceAnswer>>> {
-    Ok(Json(own(&app, &caller).await?))
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WorkspacePage {
+    workspaces: Vec<WorkspaceAnswer>,
+    /// For `after` of the next page; null at the end.
+    next: Option<String>,
+}
+
+/// Your workspaces, by name.
+#[utoipa::path(
+    get, path = "/workspaces", tag = "workspaces", params(PageQuery),
+    responses((status = 200, body = WorkspacePage), (status = "4XX", body = ErrorBody))
+)]
+pub(crate) async fn list(
+    State(app): State<Shared>,
+    caller: Caller,
+    Asked(query): Asked<PageQuery>,
+) -> Answer<Json<WorkspacePage>> {
+    let rows = own(&app, &caller).await?;
+    let (workspaces, next) = page(rows, query.after.as_deref(), query.limit, |row| row.name.clone())?;
+    Ok(Json(WorkspacePage { workspaces, next }))
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct HeldAnswer {
+    /// What your workspaces, snapshots and sandboxes take up on disk together.
+    bytes: u64,
+    files: u64,
+    /// What they may take up: beyond it nothing more is written, and commands that write are ended.
+    limit: u64,
+}
+
+/// What you hold on the server's disk, and may.
+#[utoipa::path(
+    get, path = "/usage", tag = "workspaces",
+    responses((status = 200, body = HeldAnswer), (status = "4XX", body = ErrorBody))
+)]
+pub(crate) async fn usage(State(app): State<Shared>, caller: Caller) -> Answer<Json<HeldAnswer>> {
+    let held = app.held(&caller.user).await?;
+    Ok(Json(HeldAnswer { bytes: held.bytes, files: held.files, limit: held.limit }))
+}
+
+/// What one of your workspaces holds.
+#[utoipa::path(
+    get, path = "/workspaces/{name}/usage", tag = "workspaces", params(("name" = String, Path)),
+    responses((status = 200, body = WorkspaceUsage), (status = "4XX", body = ErrorBody))
+)]
+pub(crate) async fn usage_of(
+    State(app): State<Shared>,
+    caller: Caller,
+    Named(name): Named<String>,
+) -> Answer<Json<WorkspaceUsage>> {
+    let row = own(&app, &caller).await?.into_iter().find(|row| row.name == name);
+    let row = row.ok_or_else(|| ApiError::not_found("workspace", &name))?;
+    Ok(Json(WorkspaceUsage { bytes: row.bytes, files: row.files }))
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WorkspaceUsage {
+    bytes: u64,
+    files: u64,
 }
 
 /// One of your workspaces, with what it holds.
@@ -69,15 +134,20 @@ pub(crate) async fn get(
 
 /// Remove a workspace with all its files. Refused while a sandbox lives in it.
 #[utoipa::path(
-    delete, path = "/workspaces/{name}", tag = "workspaces", params(("name" = String, Path)),
-    responses((status = 204), (status = "4XX", body = ErrorBody))
+    delete, path = "/workspaces/{name}", tag = "workspaces", params(("name" = String, Path), ClaimQuery),
+    responses(
+        (status = 204),
+        (status = 202, description = "Nothing was removed: a person has to approve this action first", body = ActionAnswer),
+        (status = "4XX", body = ErrorBody),
+    )
 )]
 pub(crate) async fn delete(
     State(app): State<Shared>,
     caller: Caller,
     Extension(request_id): Extension<RequestId>,
     Named(name): Named<String>,
-) -> Answer<StatusCode> {
+    Asked(query): Asked<ClaimQuery>,
+) -> Answer<Response> {
     caller.needs(Role::Operator)?;
     if !own(&app, &caller).await?.iter().any(|row| row.name == name) {
         return Err(ApiError::not_found("workspace", &name));
@@ -85,8 +155,19 @@ pub(crate) async fn delete(
     let Some(whole) = workspace_name(&caller, Some(&name))? else {
         return Err(ApiError::not_found("workspace", &name));
     };
+    let kind = ActionKind::WorkspaceDelete;
+    let claim = Claim { action: query.action, wait_ms: query.wait_ms };
+    let intent = Intent::about(kind, &name, &whole, json!({ "workspace": name }), claim)?;
+    let intent = intent.asked_by(&app, &caller, &caller.user);
+    let pass = match pass(&app, &caller, &request_id, intent).await? {
+        Ok(pass) => pass,
+        Err(waiting) => return Ok(waiting),
+    };
     let places = app.places.clone();
     blocking(move || Ok(remove_workspace(&places, &whole)?)).await?;
-    app.record(entry(&caller, &request_id, "workspace.delete", Some(name), Value::Null)).await?;
-    Ok(StatusCode::NO_CONTENT)
+    let mut told = json!({});
+    pass.add_to(&mut told);
+    app.record(entry(&caller, &request_id, kind.as_str(), Some(name), told)).await?;
+    pass.finish(Outcome::Done, Value::Null).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -1,0 +1,199 @@
+//! `/mcp` of the server: the protocol over streamable HTTP, behind the same doors as the API.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use futures_util::Stream;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::connection::Connection;
+use super::handler::Mcp;
+use super::host::Host;
+use super::served::Served;
+use crate::app::Shared;
+use crate::auth::Caller;
+use crate::doors::RequestId;
+use crate::error::{Answer, ApiError};
+
+/// A client that is silent for so long is gone.
+const IDLE: Duration = Duration::from_secs(15 * 60);
+const MOST_SESSIONS: usize = 4096;
+const SESSION: &str = "mcp-session-id";
+
+/// Which user each of the protocol's sessions belongs to, and the connections of those who have none.
+#[derive(Debug, Default)]
+struct McpState {
+    owners: Mutex<HashMap<String, String>>,
+    stateless: Mutex<HashMap<String, (Arc<Connection>, Instant)>>,
+}
+
+/// What a request over HTTP is answered with.
+#[derive(Clone, Debug)]
+pub(super) struct Door {
+    app: Shared,
+    api: Router,
+    state: Arc<McpState>,
+}
+
+/// Cancelled when the client has gone away from this request.
+#[derive(Clone, Debug)]
+struct Gone(CancellationToken);
+
+impl Door {
+    /// The caller's host; and their shared connection, where the request belongs to none.
+    pub(super) fn host(
+        &self,
+        extensions: &rmcp::model::Extensions,
+    ) -> Answer<(Host, Option<Arc<Connection>>)> {
+        let unknown = || ApiError::internal("say who asks", "the request has no caller");
+        let parts = extensions.get::<Parts>().ok_or_else(unknown)?;
+        let caller = parts.extensions.get::<Caller>().ok_or_else(unknown)?.clone();
+        let request_id = parts.extensions.get::<RequestId>().ok_or_else(unknown)?.clone();
+        let shared = (!parts.headers.contains_key(SESSION)).then(|| self.state.shared(&caller));
+        let served = Served { app: Arc::clone(&self.app), api: self.api.clone(), caller, request_id };
+        Ok((Host::Served(served), shared))
+    }
+
+    pub(super) fn gone(&self, extensions: &rmcp::model::Extensions) -> Option<CancellationToken> {
+        Some(extensions.get::<Parts>()?.extensions.get::<Gone>()?.0.clone())
+    }
+}
+
+impl McpState {
+    /// Of a user whose client keeps no session of the protocol.
+    fn shared(&self, caller: &Caller) -> Arc<Connection> {
+        let mut all = self.stateless.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, (connection, used)| used.elapsed() < IDLE || Arc::strong_count(connection) > 1);
+        let key = format!("{}\n{}", caller.user, caller.key.as_deref().unwrap_or_default());
+        let entry = all.entry(key).or_insert_with(|| (Arc::default(), Instant::now()));
+        entry.1 = Instant::now();
+        Arc::clone(&entry.0)
+    }
+
+    fn owner(&self, session: &str) -> Option<String> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner).get(session).cloned()
+    }
+
+    fn own(&self, session: String, user: String) {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner).insert(session, user);
+    }
+
+    fn disown(&self, session: &str) {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
+    }
+
+    /// Those that the protocol's side has let go are no longer anybody's.
+    fn is_full(&self, alive: impl Fn(&str) -> bool) -> bool {
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        if owners.len() >= MOST_SESSIONS {
+            owners.retain(|session, _| alive(session));
+        }
+        owners.len() >= MOST_SESSIONS
+    }
+}
+
+/// What the middleware of `/mcp` has.
+#[derive(Clone, Debug)]
+struct Guarding {
+    state: Arc<McpState>,
+    sessions: Arc<LocalSessionManager>,
+}
+
+/// `/mcp`, to be put behind the check of keys. `api` is what calls are carried out by.
+pub(crate) fn routes(app: &Shared, api: Router) -> Router<Shared> {
+    let state: Arc<McpState> = Arc::default();
+    let mut sessions = LocalSessionManager::default();
+    sessions.session_config.keep_alive = Some(IDLE);
+    sessions.session_config.sse_retry = None;
+    let sessions = Arc::new(sessions);
+    let door = Door { app: Arc::clone(app), api, state: Arc::clone(&state) };
+    // Host and Origin are checked by `doors`, for every route. No event without data comes first: Gemini CLI takes it for a
+    // broken message, and a call whose client went away has ended, so that there is nothing to come back to.
+    let config = StreamableHttpServerConfig::default()
+        .disable_allowed_hosts()
+        .with_sse_retry(None)
+        .with_max_request_body_bytes(app.config.limits.body.bytes() as usize);
+    let service =
+        StreamableHttpService::new(move || Ok(Mcp::http(door.clone())), Arc::clone(&sessions), config);
+    Router::new()
+        .route_service("/mcp", service)
+        .layer(middleware::from_fn_with_state(Guarding { state, sessions }, guard))
+}
+
+/// A session of the protocol is its user's alone, and a call ends with the client that waits for it.
+async fn guard(
+    State(guarding): State<Guarding>,
+    caller: Caller,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    let header = request.headers().get(SESSION).cloned();
+    let session = header.as_ref().map(|value| value.to_str().unwrap_or_default().to_owned());
+    match &session {
+        Some(session) if guarding.state.owner(session).as_deref() != Some(&caller.user) => {
+            return Err(ApiError::new(
+                StatusCode::NOT_FOUND,
+                "no_session",
+                "there is no such session of the protocol",
+                "begin a new one with `initialize`",
+            ));
+        }
+        Some(_) => {}
+        None => {
+            let alive = guarding.sessions.sessions.read().await;
+            if guarding.state.is_full(|session| alive.contains_key(session)) {
+                return Err(ApiError::too_many(
+                    format!("{MOST_SESSIONS} sessions of the protocol are open"),
+                    "end one, or wait until some have been silent for 15 minutes",
+                    60,
+                ));
+            }
+        }
+    }
+    let (deletes, posts) =
+        (request.method() == axum::http::Method::DELETE, request.method() == axum::http::Method::POST);
+    let gone = CancellationToken::new();
+    request.extensions_mut().insert(Gone(gone.clone()));
+    // Also a client that goes away before the answer begins.
+    let guard = gone.drop_guard();
+    let response = next.run(request).await;
+    if let Some(session) = session.as_ref().filter(|_| deletes && response.status().is_success()) {
+        guarding.state.disown(session);
+    }
+    let made = response.headers().get(SESSION).and_then(|value| value.to_str().ok());
+    if let Some(made) = made.filter(|_| session.is_none()) {
+        guarding.state.own(made.to_owned(), caller.user);
+    }
+    if !posts {
+        return Ok(response);
+    }
+    let (parts, body) = response.into_parts();
+    let watched = Watched { body: Box::pin(body.into_data_stream()), _guard: guard };
+    Ok(Response::from_parts(parts, Body::from_stream(watched)))
+}
+
+/// The body of an answer, which nobody reads any more once it is dropped.
+struct Watched {
+    body: Pin<Box<axum::body::BodyDataStream>>,
+    _guard: DropGuard,
+}
+
+impl Stream for Watched {
+    type Item = Result<Bytes, axum::Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.body.as_mut().poll_next(context)
+    }
+}
