@@ -1,8 +1,11 @@
 //! The command line as it is typed. `resolve` turns it into what the services take; nothing else reads these.
 
 mod library;
+mod pool;
+mod provider;
 mod server;
 mod session;
+mod setup;
 mod skill;
 
 use std::ffi::OsString;
@@ -10,7 +13,9 @@ use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Command, Parser, Subcommand, ValueEnum};
-use ringfence_policy::{AddressRange, Bound, ByteSize, Clause, Cpus, HostName, HostRule, ProfileName, Span};
+use ringfence_policy::{
+    AddressRange, Bound, ByteSize, Clause, Compat, Cpus, HostName, HostRule, ProfileName, ProviderName, Span,
+};
 use ringfence_service::Registry;
 
 pub(crate) use library::{
@@ -19,7 +24,11 @@ pub(crate) use library::{
     SkillPublishArgs, SkillRemoveArgs, SkillRollbackArgs, SkillSearchArgs, SkillShowArgs, SkillUpdateArgs,
     SkillValidateArgs, SkillVerifyArgs,
 };
-pub(crate) use server::{AuditArgs, AuditVerb, KeyArgs, KeyVerb, ServeArgs};
+pub(crate) use pool::PoolArgs;
+pub(crate) use provider::{ProviderArgs, ProviderVerb};
+pub(crate) use server::{
+    ActionsArgs, ActionsVerb, AuditArgs, AuditVerb, KeyArgs, KeyVerb, McpArgs, ServeArgs, TopArgs,
+};
 pub(crate) use session::{
     End, Inside, SessionArgs, SessionAttachArgs, SessionCommitArgs, SessionCpArgs, SessionCreateArgs,
     SessionDiffArgs, SessionExecArgs, SessionExposeArgs, SessionExtendArgs, SessionFileArgs, SessionForkArgs,
@@ -28,6 +37,7 @@ pub(crate) use session::{
     SessionUnexposeArgs, SessionVerb, SessionWriteArgs, SnapshotArgs, SnapshotVerb, WorkspaceArgs,
     WorkspaceVerb,
 };
+pub(crate) use setup::{AgentArgs, ClientName, PolicyImportArgs, SetupArgs, WrapArgs};
 pub(crate) use skill::{
     SkillArgs, SkillDepsArgs, SkillGrantArgs, SkillGrantsArgs, SkillLayersVerb, SkillRevokeArgs,
     SkillRunArgs, SkillVerb, described_skill_run,
@@ -58,13 +68,21 @@ pub(crate) enum Verb {
     Workspace(WorkspaceArgs),
     Skill(SkillArgs),
     Policy(PolicyArgs),
+    Setup(SetupArgs),
+    Wrap(WrapArgs),
+    Agent(Box<AgentArgs>),
     Trust(TrustArgs),
     Denials(DenialsArgs),
     Secret(SecretArgs),
+    Mcp(Box<McpArgs>),
+    Pool(Box<PoolArgs>),
     Serve(ServeArgs),
+    Top(TopArgs),
     Key(KeyArgs),
+    Actions(ActionsArgs),
     Audit(AuditArgs),
     Doctor(DoctorArgs),
+    Provider(ProviderArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }
@@ -105,6 +123,9 @@ pub(crate) struct RunArgs {
     /// The library's directory, if it is not yours
     #[arg(long, value_name = "DIR", requires = "skills", help_heading = "Skills")]
     pub(crate) library: Option<PathBuf>,
+    /// Take the sandbox from the `ringfence pool` that listens here; yours where no path is given
+    #[arg(long, value_name = "SOCKET", num_args = 0..=1, require_equals = true, default_missing_value = "", help_heading = "Run")]
+    pub(crate) pool: Option<PathBuf>,
     /// The command and its arguments
     #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
     pub(crate) command: Vec<OsString>,
@@ -115,9 +136,6 @@ pub(crate) struct RunArgs {
 pub(crate) struct RunFlags {
     #[command(flatten)]
     pub(crate) policy: PolicyFlags,
-    /// What builds the sandbox: native
-    #[arg(long, value_name = "NAME", default_value = "native", help_heading = "Run")]
-    pub(crate) provider: String,
     /// Start in this directory of the sandbox
     #[arg(long, value_name = "DIR", help_heading = "Run")]
     pub(crate) cwd: Option<PathBuf>,
@@ -153,6 +171,12 @@ pub(crate) struct PolicyFlags {
     /// The policy to start from: restrictive, moderate (the default) or permissive
     #[arg(long, value_name = "NAME", help_heading = "Policy")]
     pub(crate) profile: Option<ProfileName>,
+    /// What builds the sandbox: native (the default), bwrap or auto; `ringfence provider ls` tells what is here
+    #[arg(long, value_name = "NAME", value_parser = str::parse::<ProviderName>, help_heading = "Policy")]
+    pub(crate) provider: Option<ProviderName>,
+    /// Start from the defaults of a client's own sandbox: native, claude-code, codex or gemini
+    #[arg(long, value_name = "CLIENT", value_parser = str::parse::<Compat>, help_heading = "Policy")]
+    pub(crate) compat: Option<Compat>,
     /// A policy file, TOML or JSON
     #[arg(long = "policy", value_name = "FILE", help_heading = "Policy")]
     pub(crate) policy_file: Option<PathBuf>,
@@ -171,6 +195,9 @@ pub(crate) struct PolicyFlags {
     /// Let the command change a protected name of the workspace: .git/hooks
     #[arg(long, value_name = "NAME", help_heading = "Files")]
     pub(crate) unprotect: Vec<String>,
+    /// Keep one more name of the workspace from being changed: docs/api, or a directory with a final slash
+    #[arg(long, value_name = "NAME", help_heading = "Files")]
+    pub(crate) protect: Vec<String>,
     /// Set a variable
     #[arg(long, value_name = "K=V", help_heading = "Environment")]
     pub(crate) env: Vec<String>,
@@ -267,6 +294,11 @@ pub(crate) enum PolicyVerb {
     /// The JSON Schema of a policy file
     #[command(after_help = "Example:\n  ringfence policy schema > policy.schema.json")]
     Schema,
+    /// Another tool's settings as a policy, with what became of each
+    #[command(
+        after_help = "The policy is never looser than the settings: what can't be said as it is becomes tighter, and the table says so.\n\nExamples:\n  ringfence policy import --from claude-code\n  ringfence policy import --from srt ~/.srt-settings.json > ringfence.toml\n  ringfence policy import --from codex --json"
+    )]
+    Import(PolicyImportArgs),
     /// Is this file a policy?
     #[command(after_help = "Example:\n  ringfence policy check ringfence.toml")]
     Check {

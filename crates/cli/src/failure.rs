@@ -36,6 +36,14 @@ impl Failure {
         }
     }
 
+    /// What happened, for somebody who prints it.
+    pub(crate) fn message(&self) -> String {
+        match self {
+            Self::Refused { error, .. } => error.message.clone(),
+            Self::Asked(error) | Self::Nothing(error) => error.to_string(),
+        }
+    }
+
     pub(crate) fn with_json(self, json: bool) -> Self {
         match self {
             Self::Refused { error, .. } => Self::Refused { error, json },

@@ -10,6 +10,7 @@ mod output;
 mod prompt;
 mod quick;
 mod resolve;
+mod spool;
 mod stats;
 mod verbs;
 
@@ -20,30 +21,38 @@ use clap::{Args, Command, CommandFactory, FromArgMatches, Subcommand};
 
 use args::{Cli, RunArgs, SessionExecArgs, SessionVerb, SkillRunArgs, SkillVerb, Verb};
 use failure::Failure;
+use ringfence_sandbox::{GUARD_INSIDE, serve_inside};
 
 fn main() {
     let argv: Vec<OsString> = std::env::args_os().collect();
     let words: Vec<Option<&str>> = argv.iter().skip(1).take(2).map(|word| word.to_str()).collect();
     let done = match words[..] {
+        _ if verbs::wrap::is_link(&argv) => verbs::wrap::linked(&argv),
         [Some("run"), ..] => run_only(argv),
+        [Some(GUARD_INSIDE), Some(control)] => serve_inside(control.parse().unwrap_or(-1)),
         [Some("skill"), Some("run")] => skill_run_only(argv),
         [Some("session"), Some("exec")] => session_exec_only(argv),
+        [Some(word), ..] if word.starts_with("--wrap=") => verbs::wrap::prefixed(&argv),
         _ => any_verb(argv),
     };
     exit(done.unwrap_or_else(|failure| failure.report()))
 }
 
-fn run_only(mut argv: Vec<OsString>) -> Result<i32, Failure> {
-    if let Some(run) = quick::quick_run(&argv[2..]) {
-        return verbs::run::run(run);
+fn run_only(argv: Vec<OsString>) -> Result<i32, Failure> {
+    verbs::run::run(parse_run(argv)?)
+}
+
+/// The arguments of `ringfence run`, which may be somebody else's than this process's.
+fn parse_run(mut argv: Vec<OsString>) -> Result<RunArgs, Failure> {
+    if let Some(run) = argv.get(2..).and_then(quick::quick_run) {
+        return Ok(run);
     }
     argv.remove(0);
     let mut command =
         args::described_run(RunArgs::augment_args(Command::new("run").bin_name("ringfence run")));
     let matches =
         command.try_get_matches_from_mut(argv).map_err(|error| Failure::usage(error, "ringfence run"))?;
-    let run = RunArgs::from_arg_matches(&matches).map_err(|error| Failure::usage(error, "ringfence run"))?;
-    verbs::run::run(run)
+    RunArgs::from_arg_matches(&matches).map_err(|error| Failure::usage(error, "ringfence run"))
 }
 
 /// As fast as `run`: it starts commands too.
@@ -92,12 +101,20 @@ fn any_verb(argv: Vec<OsString>) -> Result<i32, Failure> {
         Verb::Workspace(workspace) => verbs::workspace::workspace(workspace),
         Verb::Skill(skill) => verbs::skill::skill(skill),
         Verb::Policy(policy) => verbs::policy::policy(policy),
+        Verb::Setup(setup) => verbs::setup::setup(setup),
+        Verb::Wrap(wrap) => verbs::wrap::wrap(wrap),
+        Verb::Agent(agent) => verbs::agent::agent(*agent),
         Verb::Trust(trust) => verbs::trust::trust(trust),
         Verb::Denials(denials) => verbs::denials::denials(denials),
         Verb::Secret(secret) => verbs::secret::secret(secret),
+        Verb::Mcp(mcp) => verbs::mcp::mcp(*mcp),
+        Verb::Pool(pool) => verbs::pool::pool(*pool),
         Verb::Serve(serve) => verbs::serve::serve(serve),
+        Verb::Top(top) => verbs::top::top(top),
         Verb::Key(key) => verbs::key::key(key),
+        Verb::Actions(actions) => verbs::actions::actions(actions),
         Verb::Audit(audit) => verbs::audit::audit(audit),
+        Verb::Provider(provider) => verbs::provider::provider(provider),
         Verb::Doctor(doctor) => verbs::doctor::doctor(doctor),
         Verb::Completions(completions) => verbs::completions::completions(completions),
         Verb::Man(man) => verbs::man::man(man),

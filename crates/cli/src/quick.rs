@@ -58,7 +58,7 @@ pub(crate) fn quick_session_exec(words: &[OsString]) -> Option<SessionExecArgs> 
 }
 
 fn quick_flags(words: &[OsString]) -> Option<RunFlags> {
-    let mut flags = RunFlags { provider: "native".into(), ..RunFlags::default() };
+    let mut flags = RunFlags::default();
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.to_str()? {

@@ -31,12 +31,6 @@ pub(crate) fn run(args: RunArgs) -> Result<(RunSpec, Telling), Failure> {
 
 /// What `run` and `skill run` have in common.
 pub(crate) fn run_flags(args: RunFlags, argv: Vec<OsString>) -> Result<(RunSpec, Telling), Failure> {
-    if args.provider != "native" {
-        return Err(Failure::new(
-            format!("there is no provider `{}`", args.provider),
-            "--provider native, the one that this version has",
-        ));
-    }
     let stream = match (args.terminal, args.json) {
         (true, true) if !args.explain => {
             return Err(Failure::new(
@@ -68,7 +62,10 @@ pub(crate) fn run_flags(args: RunFlags, argv: Vec<OsString>) -> Result<(RunSpec,
 /// One layer a flag, so that `policy show` can name the flag that set a clause.
 pub(crate) fn policy(flags: PolicyFlags) -> Result<PolicySpec, Failure> {
     let mut layers = Layers(Vec::new());
+    // Below the other flags: what is asked for by name holds.
+    layers.given(flags.compat, "--compat", |layer, value| *layer = value.layer());
     layers.given(flags.profile, "--profile", |layer, value| layer.profile = Some(value));
+    layers.given(flags.provider, "--provider", |layer, value| layer.provider = Some(value));
     layers.each(flags.waive, "--waive", |layer, values| layer.waive = values);
     layers.given(flags.workspace.map(workspace), "--workspace", |layer, value| {
         layer.filesystem.workspace = Some(value);
@@ -76,6 +73,7 @@ pub(crate) fn policy(flags: PolicyFlags) -> Result<PolicySpec, Failure> {
     layers.each(flags.read, "--read", |layer, values| layer.filesystem.read = values);
     layers.each(flags.write, "--write", |layer, values| layer.filesystem.write = values);
     layers.each(flags.hide, "--hide", |layer, values| layer.filesystem.hide = values);
+    layers.each(flags.protect, "--protect", |layer, values| layer.filesystem.protect = values);
     layers.each(flags.unprotect, "--unprotect", |layer, values| layer.filesystem.unprotect = values);
     layers.each(flags.allow_host, "--allow-host", |layer, values| layer.network.allow = values);
     layers.each(flags.deny_host, "--deny-host", |layer, values| layer.network.deny = values);

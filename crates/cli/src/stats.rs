@@ -38,7 +38,7 @@ fn row(connection: &ConnectionRecord) -> [String; 7] {
 }
 
 /// Three digits are enough for people; `--json` has every one.
-fn bytes(count: u64) -> String {
+pub(crate) fn bytes(count: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let (mut value, mut unit) = (count as f64, 0);
     while value >= 1000.0 && unit + 1 < units.len() {

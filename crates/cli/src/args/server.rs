@@ -5,27 +5,38 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use ringfence_policy::Span;
-use ringfence_store::Role;
+use ringfence_store::{ActionState, Role, Scope};
+
+use super::PolicyFlags;
 
 /// Serve sandboxes over HTTP
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The first start prints a URL with a one-time token: exchange it for a key, or make keys with `ringfence key create`.
-SIGTERM ends the server when its streams have ended; sandboxes live on and are found again.
+SIGTERM ends the server when its streams have ended, a second one at once; sandboxes live on and are found again.
+SIGHUP reads the certificate and the keys of tokens again.
 
 Examples:
   ringfence serve
   ringfence serve --listen 127.0.0.1:8080 --socket /run/ringfence.sock
+  ringfence serve --listen 0.0.0.0:443 --beyond-loopback --allow-name sandbox.example.com \\
+       --tls-cert chain.pem --tls-key key.pem
   curl -H \"Authorization: Bearer $KEY\" -d '{\"command\":[\"uname\",\"-a\"]}' \\
        -H 'Content-Type: application/json' http://127.0.0.1:7070/v1/run")]
 pub(crate) struct ServeArgs {
-    /// Address and port; may be given again
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7070")]
+    /// Address and port; may be given again [default: 127.0.0.1:7070, if there is no --socket]
+    #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) listen: Vec<SocketAddr>,
-    /// A unix socket too, for this user only
-    #[arg(long, value_name = "PATH")]
+    /// A unix socket, for this user only
+    #[arg(long, value_name = "PATH", alias = "unix")]
     pub(crate) socket: Vec<PathBuf>,
-    /// Ceilings and quotas for each role
+    /// The certificate chain (PEM): every address speaks TLS; read again when it changes
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The private key of --tls-cert (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Ceilings and quotas for each role, limits, tokens
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Another name that the server is reached by
@@ -41,6 +52,56 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(crate) json_logs: bool,
     /// Print where the server listens as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Serve an agent over the Model Context Protocol, on stdin and stdout
+#[derive(Debug, Args)]
+#[command(after_help = "\
+An MCP client starts this command in the directory that its agent may work in. Commands, files and skills of the agent
+are in a sandbox there, under the policy that `ringfence run` would have; flags and config files are the most that the
+agent can have. Everything ends with the client, but sessions that were given a name.
+
+Examples:
+  ringfence mcp
+  ringfence mcp --private
+  ringfence mcp --workspace ~/project --allow-host api.example.com
+  claude mcp add ringfence -- ringfence mcp
+  codex mcp add ringfence -- ringfence mcp")]
+pub(crate) struct McpArgs {
+    /// Work in an empty directory that is gone at the end, not in this one
+    #[arg(long, conflicts_with = "workspace", help_heading = "Files")]
+    pub(crate) private: bool,
+    #[command(flatten)]
+    pub(crate) policy: PolicyFlags,
+}
+
+/// Watch sandboxes, commands and denials
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without --url it shows the sessions of this user on this machine. A server is asked with the key in
+--key-file or RINGFENCE_KEY; an admin's key shows everybody's, and what the server counts.
+On a terminal `q` ends it.
+
+Examples:
+  ringfence top
+  ringfence top --url http://127.0.0.1:7070 --key-file key
+  ringfence top --once --json | jq '.sandboxes | length'")]
+pub(crate) struct TopArgs {
+    /// The server to watch
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// A file with the key
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Look again after this time
+    #[arg(long, value_name = "TIME", default_value = "2s")]
+    pub(crate) every: Span,
+    /// Look once, print, end
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Print each look as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -92,6 +153,88 @@ fn expiry(text: &str) -> Result<Span, String> {
         return days.checked_mul(86_400).map(Span::from_secs).ok_or_else(|| format!("`{text}` is too long"));
     }
     text.parse::<Span>().map_err(|error| error.to_string())
+}
+
+/// Decide on what waits for a person
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Whoever can write the server's database may decide, under the name of their account. Nobody decides on a high or
+critical action of a user of that name.
+
+Examples:
+  ringfence actions ls --state waiting
+  ringfence actions show 019a93c2f1d07c3e8b52a7d4e6f80912
+  ringfence actions approve 019a93c2f1d07c3e8b52a7d4e6f80912 --remember hour --reason 'seen the diff'
+  ringfence actions deny 019a93c2f1d07c3e8b52a7d4e6f80912 --reason 'not on a Friday'
+  ringfence actions watch")]
+pub(crate) struct ActionsArgs {
+    #[command(subcommand)]
+    pub(crate) verb: ActionsVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ActionsVerb {
+    /// The newest actions
+    Ls {
+        /// waiting, approved, denied, cancelled, expired, running, done or failed
+        #[arg(long, value_name = "STATE")]
+        state: Option<ActionState>,
+        #[arg(long, value_name = "NAME")]
+        user: Option<String>,
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        limit: u32,
+        #[arg(long)]
+        json: bool,
+    },
+    /// One action: what would be done, why it is of its level, who decided
+    Show {
+        id: String,
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let it be done, by whoever submitted it
+    Approve {
+        id: String,
+        /// How long it holds for exactly the same by the same user: once, session, hour or always
+        #[arg(long, value_name = "SCOPE", default_value = "once")]
+        remember: Scope,
+        /// For whoever asked
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+        #[arg(long)]
+        json: bool,
+    },
+    /// Refuse it
+    Deny {
+        id: String,
+        /// For whoever asked
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take back what waits, or was approved and has not begun
+    Cancel {
+        id: String,
+        #[arg(long)]
+        json: bool,
+    },
+    /// Approvals that hold for more than one action
+    Remembered {
+        #[arg(long)]
+        json: bool,
+    },
+    /// Withdraw such an approval
+    Forget { id: String },
+    /// Tell what happens to actions, until interrupted
+    Watch {
+        /// Begin after this event; 0 is the first there is
+        #[arg(long, value_name = "N")]
+        from: Option<i64>,
+        /// A line of JSON for each event
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// What happened on the server, and the proof that the record is whole

@@ -108,7 +108,7 @@ pub(crate) enum SessionVerb {
     )]
     Fork(Box<SessionForkArgs>),
     #[command(
-        after_help = "Examples:\n  ringfence session diff work                      a session that was made with --overlay\n  ringfence session diff work --since before-upgrade --list"
+        after_help = "Examples:\n  ringfence session diff work                      a session that was made with --overlay or --keep-start\n  ringfence session diff work --since before-upgrade --list"
     )]
     Diff(SessionDiffArgs),
     #[command(
@@ -140,6 +140,9 @@ pub(crate) struct SessionCreateArgs {
     /// Keep what it writes to the workspace apart, for `session diff` and `session commit`
     #[arg(long, help_heading = "Files")]
     pub(crate) overlay: bool,
+    /// Take a snapshot of the workspace first, for `session diff`: content that is kept already costs nothing
+    #[arg(long, conflicts_with = "overlay", help_heading = "Files")]
+    pub(crate) keep_start: bool,
     /// Commands start in this directory of the sandbox
     #[arg(long, value_name = "DIR", help_heading = "Session")]
     pub(crate) cwd: Option<PathBuf>,
@@ -350,6 +353,9 @@ pub(crate) struct SessionRmArgs {
     /// Directories too, with all that is in them
     #[arg(short = 'r', long)]
     pub(crate) recursive: bool,
+    /// A session whose keeper does not answer too: the keeper is killed
+    #[arg(short = 'f', long)]
+    pub(crate) force: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -512,7 +518,7 @@ pub(crate) struct SessionForkArgs {
 pub(crate) struct SessionDiffArgs {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// Since this snapshot; else since its start
+    /// Since this snapshot; else since its start, where that is known: --overlay, --keep-start or a private workspace
     #[arg(long, value_name = "SNAPSHOT")]
     pub(crate) since: Option<String>,
     /// Only which files

@@ -1,5 +1,7 @@
 //! `ringfence audit`
 
+use ringfence_server::fold_spool;
+use ringfence_service::Places;
 use ringfence_store::{AuditFilter, AuditRow, AuditVerdict};
 
 use crate::args::{AuditArgs, AuditVerb};
@@ -11,6 +13,7 @@ use crate::verbs::store::with_store;
 const BROKEN: i32 = 1;
 
 pub(crate) fn audit(args: AuditArgs) -> Result<i32, Failure> {
+    fold()?;
     match args.verb {
         AuditVerb::Ls { user, kind, limit, json } => {
             let rows = with_store(async |store| {
@@ -36,6 +39,20 @@ pub(crate) fn audit(args: AuditArgs) -> Result<i32, Failure> {
         }
     }
     Ok(0)
+}
+
+/// What runs without a server have left goes into the chain first.
+fn fold() -> Result<(), Failure> {
+    let state = Places::from_env()?.state;
+    let report = with_store(async |store| fold_spool(&store, state.path()).await)?;
+    for torn in report.torn {
+        output::warning(&format!(
+            "a record of a run is torn, and kept as {}: {}",
+            torn.path.display(),
+            torn.why
+        ));
+    }
+    Ok(())
 }
 
 fn list(rows: &[AuditRow], json: bool) {

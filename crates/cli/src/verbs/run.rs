@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 
-use ringfence_sandbox::{Denial, DenialKind, Mount, Plan, Receipt, Status};
+use ringfence_sandbox::{Denial, DenialKind, Mount, Plan, Ready, Receipt, Status};
 use ringfence_service::skills::library_attached;
 use ringfence_service::{LearnedRules, Places, RunReport, RunSpec, explain, prepare};
 
@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::json::RunObject;
 use crate::output;
 use crate::resolve::{self, ReceiptTo, Telling};
+use crate::spool::Noted;
 use crate::stats;
 
 /// How many denials are told one by one.
@@ -19,10 +20,15 @@ const TOLD: usize = 10;
 
 pub(crate) fn run(args: RunArgs) -> Result<i32, Failure> {
     let json = args.flags.json;
-    run_it(args).map_err(|failure| failure.with_json(json))
+    match &args.pool {
+        Some(socket) if !args.flags.explain => super::pool::run_through(socket, args.flags.terminal),
+        _ => run_in(args, None),
+    }
+    .map_err(|failure| failure.with_json(json))
 }
 
-fn run_it(args: RunArgs) -> Result<i32, Failure> {
+/// In a sandbox that was made ahead, where there is one and it fits.
+pub(crate) fn run_in(args: RunArgs, ready: Option<Ready>) -> Result<i32, Failure> {
     let (skills, library) = (args.skills, args.library.clone());
     let (mut spec, telling) = resolve::run(args)?;
     if skills {
@@ -30,20 +36,37 @@ fn run_it(args: RunArgs) -> Result<i32, Failure> {
         view.notes.iter().for_each(|note| output::note(note));
         spec.attached = view.attached;
     }
-    if telling.explain { print_plan(spec, telling.json) } else { carry_out(spec, telling) }
+    if telling.explain { print_plan(spec, telling.json) } else { carry_out(spec, telling, ready) }
 }
 
-fn carry_out(spec: RunSpec, telling: Telling) -> Result<i32, Failure> {
+fn carry_out(spec: RunSpec, telling: Telling, ready: Option<Ready>) -> Result<i32, Failure> {
     // Opened before the command can put a link in its place, and before anything runs in vain.
     let receipt = telling.receipt.map(ReceiptFile::open).transpose()?;
-    let prepared = prepare(Places::from_env()?, spec)?;
+    let places = Places::from_env()?;
+    let noted = Noted::run(&spec);
+    let prepared = match prepare(places.clone(), spec) {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            noted.refused(&places, &error);
+            return Err(error.into());
+        }
+    };
     for warning in prepared.warnings() {
         output::warning(warning);
     }
     for note in prepared.notes() {
         output::note(note);
     }
-    let report = prepared.run()?;
+    let (mut report, remains) = match prepared.run_and_leave(ready) {
+        Ok(ran) => ran,
+        Err(error) => {
+            noted.refused(&places, &error);
+            return Err(error.into());
+        }
+    };
+    // Beside the kernel, which takes the sandbox down meanwhile.
+    noted.ended(&places, &report);
+    report.outcome.notes.extend(remains.clear());
     if let Some(receipt) = receipt {
         receipt.write(&report.outcome.receipt)?;
     }

@@ -32,13 +32,13 @@ fn make(args: SessionCreateArgs) -> Result<i32, Failure> {
     Ok(0)
 }
 
-pub(super) fn tell(created: &SessionCreated) {
+pub(crate) fn tell(created: &SessionCreated) {
     created.warnings.iter().for_each(|warning| output::warning(warning));
     created.notes.iter().for_each(|note| output::note(note));
 }
 
 /// What was typed, as the services take it.
-pub(super) fn resolved(
+pub(crate) fn resolved(
     places: &Places,
     args: SessionCreateArgs,
     typed: Vec<OsString>,
@@ -76,6 +76,7 @@ pub(super) fn resolved(
         ttl: args.ttl.map(|ttl| ttl.duration()),
         idle: args.idle_timeout.map(|idle| idle.duration()),
         overlay: args.overlay,
+        keep_start: args.keep_start,
         named,
         asked: Asked {
             arguments: typed.into_iter().map(Into::into).collect(),

@@ -70,7 +70,12 @@ fn run(args: SessionExecArgs) -> Result<i32, Failure> {
     in_foreground(&places, &sandbox, exec, how)
 }
 
-fn in_foreground(places: &Places, sandbox: &Sandbox, exec: Exec, how: Attending) -> Result<i32, Failure> {
+pub(crate) fn in_foreground(
+    places: &Places,
+    sandbox: &Sandbox,
+    exec: Exec,
+    how: Attending,
+) -> Result<i32, Failure> {
     let argv = exec.argv.clone();
     let directory = exec.directory.clone();
     let (result, captured) = attend(sandbox, exec, how).map_err(refused)?;

@@ -3,8 +3,8 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ringfence_policy::{ByteSize, Span};
-use ringfence_sandbox::{EndReason, SessionError, SessionStats};
-use ringfence_service::{Places, SessionRow, list_sessions, remove_session};
+use ringfence_sandbox::{EndReason, SessionStats};
+use ringfence_service::{Places, SessionRow, list_sessions, remove_session, remove_session_by_force};
 use serde_json::json;
 
 use super::{done, files, open, refused};
@@ -61,6 +61,7 @@ fn state(row: &SessionRow) -> &'static str {
         (Some(status), _) if status.paused => "paused",
         (Some(_), _) => "alive",
         (None, Some(end)) => why(end.why),
+        (None, None) if row.silent => "not answering",
         (None, None) => "ended",
     }
 }
@@ -124,19 +125,12 @@ pub(super) fn stats(args: &SessionNameArgs) -> Result<i32, Failure> {
 }
 
 pub(super) fn inspect(args: &SessionNameArgs) -> Result<i32, Failure> {
-    let sandbox = open(&args.name)?;
-    let facts = sandbox.facts().map_err(refused)?;
-    let status = match sandbox.status() {
-        Ok(status) => Some(status),
-        Err(SessionError::Ended { .. }) => None,
-        Err(error) => return Err(refused(error)),
-    };
-    let row = SessionRow { facts, status };
+    let row = SessionRow::of(&open(&args.name)?)?;
     if args.json {
         output::json(&row);
         return Ok(0);
     }
-    let SessionRow { facts, status } = &row;
+    let SessionRow { facts, status, .. } = &row;
     let ports = status.as_ref().map(|status| status.ports.iter().map(u16::to_string).collect::<Vec<_>>());
     output::table(
         ["session", &facts.id],
@@ -170,13 +164,13 @@ pub(super) fn rm(args: &SessionRmArgs) -> Result<i32, Failure> {
     let places = Places::from_env()?;
     if args.all {
         let names: Vec<String> = list_sessions(&places, true)?.into_iter().map(|row| row.facts.id).collect();
-        names.iter().try_for_each(|name| remove(&places, name))?;
+        names.iter().try_for_each(|name| remove(&places, name, args.force))?;
         return Ok(done(args.json, json!({ "removed": names })));
     }
     for name in &args.names {
         match (Inside::parse(name), name.to_str()) {
             (Some(file), _) => files::rm(&file, args.recursive)?,
-            (None, Some(name)) => remove(&places, name)?,
+            (None, Some(name)) => remove(&places, name, args.force)?,
             (None, None) => {
                 return Err(Failure::new(
                     format!("there is no session `{}`", name.display()),
@@ -189,7 +183,11 @@ pub(super) fn rm(args: &SessionRmArgs) -> Result<i32, Failure> {
     Ok(done(args.json, json!({ "removed": names })))
 }
 
-fn remove(places: &Places, name: &str) -> Result<(), Failure> {
-    remove_session(places, name)?.iter().for_each(|note| output::note(note));
+fn remove(places: &Places, name: &str, force: bool) -> Result<(), Failure> {
+    let removed = match force {
+        true => remove_session_by_force(places, name)?,
+        false => remove_session(places, name)?,
+    };
+    removed.iter().for_each(|note| output::note(note));
     Ok(())
 }

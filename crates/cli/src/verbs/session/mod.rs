@@ -1,7 +1,7 @@
 //! `ringfence session`: sandboxes that stay.
 
 mod changes;
-mod create;
+pub(crate) mod create;
 pub(crate) mod exec;
 mod files;
 mod fork;

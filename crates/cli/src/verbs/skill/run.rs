@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::json::SkillRunObject;
 use crate::output;
 use crate::resolve::{self, Telling};
+use crate::spool::Noted;
 use crate::stats;
 use crate::verbs::run::{ReceiptFile, print_plan, tell};
 
@@ -29,16 +30,18 @@ fn run_it(args: SkillRunArgs) -> Result<i32, Failure> {
     // Opened before the command can put a link in its place, and before anything runs in vain.
     let receipt = telling.receipt.map(ReceiptFile::open).transpose()?;
     let places = Places::from_env()?;
+    let noted = Noted::skill(&spec.run, spec.reference.skill.to_string_lossy().into_owned(), &spec.args);
     let setup = set_up_skill(&places, spec, &mut make_layer)?;
     if telling.explain {
         setup.notes.iter().for_each(|note| output::note(note));
         return print_plan(setup.run, telling.json);
     }
-    let prepared = setup.prepare(places)?;
+    let prepared = setup.prepare(places.clone())?;
     prepared.warnings().for_each(output::warning);
     prepared.notes().for_each(output::note);
     let changes = telling.json || stderr().is_terminal();
     let report = prepared.run(Tell { digest: telling.json, workspace_changes: changes })?;
+    noted.ended(&places, &report.run);
     if let Some(receipt) = receipt {
         receipt.write(&report.run.outcome.receipt)?;
     }
