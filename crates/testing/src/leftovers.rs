@@ -1,7 +1,8 @@
 //! What a run leaves on the host: mounts, cgroups, processes, files and fds that were not there before.
 //!
 //! Other tests run at the same time and have such things too, but only for a while, or, in a session, with an owner that
-//! lives: what counts as left over is what is new, is nobody's, *and* does not go away within a generous time.
+//! lives. What counts as left over is what is new, does not go away within a generous time, *and* is nobody's or the
+//! test's own: what descends from it, knows a token of its scenes, or is a session of their state directories.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -9,16 +10,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::processes;
+use crate::processes::{self, Process};
+use crate::scene::{Kept, own_sessions, own_tokens};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The state of the host before a run.
 #[derive(Debug)]
 pub struct Leftovers {
     watched: Vec<PathBuf>,
     count_fds: bool,
-    marker: Option<String>,
+    markers: Vec<String>,
     before: BTreeSet<String>,
 }
 
@@ -26,7 +28,12 @@ impl Leftovers {
     /// Count what there is now.
     #[must_use]
     pub fn before() -> Self {
-        let mut this = Self { watched: Vec::new(), count_fds: true, marker: None, before: BTreeSet::new() };
+        let mut this = Self {
+            watched: Vec::new(),
+            count_fds: true,
+            markers: vec![own_tokens()],
+            before: BTreeSet::new(),
+        };
         this.before = this.count();
         this
     }
@@ -50,7 +57,8 @@ impl Leftovers {
     /// Look for processes with this marker in arguments or environment too.
     #[must_use]
     pub fn marker(mut self, marker: &str) -> Self {
-        self.marker = Some(marker.to_owned());
+        self.markers.push(marker.to_owned());
+        self.before = self.count();
         self
     }
 
@@ -83,25 +91,43 @@ impl Leftovers {
     fn count(&self) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         mounts(&mut found);
-        cgroups(&mut found);
+        let own = self.own_processes(&mut found);
+        cgroups(&own, &mut found);
         if self.count_fds {
             fds(&mut found);
         }
         named_temp_entries(&mut found);
-        for process in processes::descendants_and_orphans(std::process::id()) {
-            found.insert(format!("process {} ({}, started {})", process.pid, process.name, process.start));
-        }
-        if let Some(marker) = &self.marker {
-            for process in processes::processes_with_marker(marker) {
-                found.insert(format!("marked process {} ({})", process.pid, process.name));
-            }
-        }
         for dir in &self.watched {
             below(dir, &mut |path| {
                 found.insert(format!("entry {}", path.display()));
             });
         }
         found
+    }
+}
+
+impl Leftovers {
+    /// What descends from this test, carries a marker or is in a session of a scene, and what is nobody's; written down.
+    fn own_processes(&self, found: &mut BTreeSet<String>) -> Vec<Process> {
+        let mut own = processes::descendants_and_orphans(std::process::id());
+        for process in &own {
+            found.insert(format!("process {} ({}, started {})", process.pid, process.name, process.start));
+        }
+        for marker in &self.markers {
+            for process in processes::processes_with_marker(marker) {
+                found.insert(format!("marked process {} ({})", process.pid, process.name));
+                own.push(process);
+            }
+        }
+        for Kept { name, keeper, .. } in own_sessions() {
+            found.insert(format!("session {name} (keeper {keeper})"));
+            let kept = processes::below(keeper);
+            for process in &kept {
+                found.insert(format!("process {} ({}) of session {name}", process.pid, process.name));
+            }
+            own.extend(kept);
+        }
+        own
     }
 }
 
@@ -114,21 +140,23 @@ fn mounts(found: &mut BTreeSet<String>) {
     }
 }
 
-/// Directories below any cgroup directory with our name in it, in each hierarchy, but those whose owner lives.
-fn cgroups(found: &mut BTreeSet<String>) {
+/// Directories below any cgroup directory with our name in it, in each hierarchy, but those of others who live.
+fn cgroups(own: &[Process], found: &mut BTreeSet<String>) {
+    let is_others =
+        |name: &OsStr| has_living_owner(name).is_some_and(|pid| own.iter().all(|own| own.pid != pid));
     walk_directories(Path::new("/sys/fs/cgroup"), &mut |path| {
-        if path.to_string_lossy().contains("ringfence") && !path.iter().any(has_living_owner) {
+        if path.to_string_lossy().contains("ringfence") && !path.iter().any(is_others) {
             found.insert(format!("cgroup {}", path.display()));
         }
     });
 }
 
-/// A group is named `ringfence-PID-START-NUMBER` after the process that made it.
-fn has_living_owner(name: &OsStr) -> bool {
+/// A group is named `ringfence-PID-START-NUMBER-NAMESPACE` after the process that made it.
+fn has_living_owner(name: &OsStr) -> Option<u32> {
     let mut parts = name.to_str().into_iter().flat_map(|name| name.split('-').skip(1));
     let mut number = || parts.next()?.parse::<u64>().ok();
-    let (Some(pid), Some(start)) = (number(), number()) else { return false };
-    u32::try_from(pid).is_ok_and(|pid| processes::is_alive(pid, start))
+    let (pid, start) = (number()?, number()?);
+    u32::try_from(pid).ok().filter(|pid| processes::is_alive(*pid, start))
 }
 
 fn fds(found: &mut BTreeSet<String>) {

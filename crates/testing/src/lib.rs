@@ -25,15 +25,20 @@ mod closed_calls;
 mod host_objects;
 mod identity;
 mod internet;
+mod keyring;
 mod leftovers;
 mod outcome;
+mod pool;
 mod processes;
+mod provider;
 mod running;
 mod scene;
 mod server;
 mod session;
 mod stage;
+mod starter;
 mod test;
+mod websocket;
 
 pub use closed_calls::{ClosedCall, closed_calls};
 pub use host_objects::{Greeter, HostQueue, HostSharedMemory, Victim};
@@ -44,12 +49,16 @@ pub use internet::{
     Query, RAW_HTTP_PORT, Recorder, SCRIPTED_HTTP_PORT, SERVICES, SERVICES_V6, SHARED, SMTP_PORT,
     SOCKS_PROXY_PORT, Services, SshAccess, TEN, UNIQUE_LOCAL, WEB, WEB_V6, Web,
 };
+pub use keyring::Keyring;
 pub use leftovers::Leftovers;
 pub use outcome::{Denial, Outcome};
-pub use processes::{Process, processes_with_marker};
+pub use pool::Pool;
+pub use processes::{Process, children, processes_with_marker};
+pub use provider::{provider_flags, with_provider};
 pub use running::Running;
 pub use scene::Scene;
 pub use server::{EventReader, Reply, SentEvent, Server, database};
 pub use session::{Session, eventually};
 pub use stage::Stage;
 pub use test::Test;
+pub use websocket::{Frame, WebSocket};

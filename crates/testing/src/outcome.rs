@@ -40,6 +40,12 @@ impl Outcome {
         Self { exit, output, errors, json }
     }
 
+    /// Whether the sandbox had been made ahead.
+    #[must_use]
+    pub fn is_pooled(&self) -> bool {
+        self.json.as_ref().is_some_and(|json| json["pooled"] == true)
+    }
+
     /// # Panics
     /// If the exit code is another one.
     #[track_caller]

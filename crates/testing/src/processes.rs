@@ -31,6 +31,11 @@ pub(crate) fn descendants_and_orphans(ancestor: u32) -> Vec<Process> {
     pids().filter(|pid| descends(*pid, ancestor) || is_orphan(*pid)).filter_map(living).collect()
 }
 
+/// A process and all below it.
+pub(crate) fn below(ancestor: u32) -> Vec<Process> {
+    pids().filter(|pid| *pid == ancestor || descends(*pid, ancestor)).filter_map(living).collect()
+}
+
 /// Whether it lives in another PID namespace, whose first process is a child of the machine's own.
 fn is_orphan(pid: u32) -> bool {
     let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
@@ -53,7 +58,8 @@ pub(crate) fn is_alive(pid: u32, start: u64) -> bool {
 }
 
 /// The children of a process.
-pub(crate) fn children(parent: u32) -> Vec<u32> {
+#[must_use]
+pub fn children(parent: u32) -> Vec<u32> {
     pids().filter(|pid| Stat::of(*pid).is_some_and(|stat| stat.parent == parent)).collect()
 }
 

@@ -5,10 +5,15 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::Identity;
+use crate::leftovers::PATIENCE;
+use crate::{Identity, processes};
 
 #[derive(Debug)]
 pub struct Scene {
@@ -33,6 +38,7 @@ impl Scene {
             scene.mkdir(dir);
         }
         scene.write("outside/secret", &scene.token);
+        own().states.push(scene.state());
         scene
     }
 
@@ -120,6 +126,65 @@ impl Scene {
     }
 }
 
+impl Drop for Scene {
+    /// A session outlives what tells of it, and is a test's to remove: one that stays fails the test, and is ended.
+    fn drop(&mut self) {
+        let state = self.state();
+        let deadline = Instant::now() + PATIENCE;
+        let mut left = living_sessions(&state);
+        while !left.is_empty() && !std::thread::panicking() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+            left = living_sessions(&state);
+        }
+        for Kept { keeper, .. } in &left {
+            if let Some(keeper) = i32::try_from(*keeper).ok().and_then(Pid::from_raw) {
+                let _ = kill_process(keeper, Signal::KILL);
+            }
+        }
+        own().states.retain(|had| *had != state);
+        assert!(left.is_empty() || std::thread::panicking(), "sessions are left behind: {left:?}");
+    }
+}
+
+/// All scenes of this test.
+struct Own {
+    states: Vec<PathBuf>,
+}
+
+/// A session and its keeper.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    pub(crate) name: String,
+    pub(crate) keeper: u32,
+}
+
+fn own() -> MutexGuard<'static, Own> {
+    static OWN: Mutex<Own> = Mutex::new(Own { states: Vec::new() });
+    OWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The sessions of this test's scenes whose keepers live.
+pub(crate) fn own_sessions() -> Vec<Kept> {
+    own().states.iter().flat_map(|state| living_sessions(state)).collect()
+}
+
+/// What every token of this test begins with.
+pub(crate) fn own_tokens() -> String {
+    format!("rftoken{}x", std::process::id())
+}
+
+fn living_sessions(state: &Path) -> Vec<Kept> {
+    let kept = |place: PathBuf| -> Option<Kept> {
+        let facts: Value = serde_json::from_slice(&fs::read(place.join("session.json")).ok()?).ok()?;
+        let process = &facts["pillars"]["keeper"];
+        let (keeper, start) = (u32::try_from(process["pid"].as_u64()?).ok()?, process["start"].as_u64()?);
+        let name = facts["id"].as_str().unwrap_or_default().to_owned();
+        processes::is_alive(keeper, start).then_some(Kept { name, keeper })
+    };
+    let places = fs::read_dir(state.join("sessions")).into_iter().flatten().flatten();
+    places.filter_map(|place| kept(place.path())).collect()
+}
+
 /// Where scenes are made: among home directories if that can be. A sandbox has a `/tmp` and `/var/tmp` of its own,
 /// so a scene there would be out of its sight whatever the policy says.
 fn base() -> PathBuf {
@@ -139,5 +204,5 @@ fn unique_token() -> String {
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let nanos =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos());
-    format!("rftoken{}x{count}x{nanos:x}", std::process::id())
+    format!("{}{count}x{nanos:x}", own_tokens())
 }

@@ -59,6 +59,22 @@ impl<'a> Server<'a> {
         Self::start_in(scene, flags, &scene.state())
     }
 
+    /// The same with variables of its own.
+    ///
+    /// # Panics
+    /// If it does not listen.
+    #[must_use]
+    #[track_caller]
+    pub fn start_with<S: Into<OsString>>(
+        scene: &'a Scene,
+        flags: impl IntoIterator<Item = S>,
+        environment: &[(&str, &str)],
+    ) -> Self {
+        let test =
+            environment.iter().fold(Test::in_scene(scene), |test, (name, value)| test.env(name, value));
+        Self::of(scene, test, flags)
+    }
+
     /// The same with a state directory of its own.
     ///
     /// # Panics
@@ -70,10 +86,14 @@ impl<'a> Server<'a> {
         flags: impl IntoIterator<Item = S>,
         state: &std::path::Path,
     ) -> Self {
+        Self::of(scene, Test::in_scene(scene).state(state), flags)
+    }
+
+    #[track_caller]
+    fn of<S: Into<OsString>>(scene: &'a Scene, test: Test, flags: impl IntoIterator<Item = S>) -> Self {
         let told = scene.path(&format!("told-{}", unique()));
         let out = File::create(&told).expect("a file for what the server tells");
-        let mut running = Test::in_scene(scene)
-            .state(state)
+        let mut running = test
             .verb(["serve"])
             .args(["--json", "--listen", "127.0.0.1:0"])
             .args(flags)
@@ -91,7 +111,8 @@ impl<'a> Server<'a> {
             panic!("the server did not start: {}", running.wait().describe());
         }
         let told: Value = serde_json::from_str(&text).expect("what the server tells is JSON");
-        let address = told["addresses"][0].as_str().and_then(|url| url.strip_prefix("http://"));
+        let address =
+            told["addresses"][0].as_str().and_then(|url| url.split_once("://")).map(|(_, rest)| rest);
         Self {
             scene,
             running: Some(running),
@@ -199,6 +220,46 @@ impl<'a> Server<'a> {
         EventReader { status, reader, chunk: 0 }
     }
 
+    /// A request whose answer nobody reads yet: dropping it is going away.
+    ///
+    /// # Panics
+    /// If the server can't be reached.
+    #[must_use]
+    #[track_caller]
+    pub fn open_raw(&self, method: &str, path: &str, headers: &[(&str, String)], body: &[u8]) -> TcpStream {
+        self.send(method, path, headers, body, "keep-alive")
+    }
+
+    /// A stream of events that is only listened to.
+    ///
+    /// # Panics
+    /// If there is no answer.
+    #[must_use]
+    #[track_caller]
+    pub fn listen(&self, key: &str, path: &str, last: Option<&str>) -> EventReader {
+        let mut headers = vec![("authorization", format!("Bearer {key}"))];
+        headers.extend(last.map(|last| ("last-event-id", last.to_owned())));
+        self.listen_raw("GET", path, &headers, b"")
+    }
+
+    /// The same to whatever request.
+    ///
+    /// # Panics
+    /// If there is no answer.
+    #[must_use]
+    #[track_caller]
+    pub fn listen_raw(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, String)],
+        body: &[u8],
+    ) -> EventReader {
+        let mut reader = BufReader::new(self.send(method, path, headers, body, "keep-alive"));
+        let (status, _) = head(&mut reader);
+        EventReader { status, reader, chunk: 0 }
+    }
+
     fn send(
         &self,
         method: &str,
@@ -235,6 +296,23 @@ impl<'a> Server<'a> {
         }
     }
 
+    /// A signal, and go on.
+    ///
+    /// # Panics
+    /// If it was ended already.
+    pub fn signal(&self, signal: Signal) {
+        self.running.as_ref().expect("a server").signal(signal);
+    }
+
+    /// Wait for its end, after a signal or by itself, and what it said.
+    ///
+    /// # Panics
+    /// If it was ended already, or does not end.
+    #[must_use]
+    pub fn ended(mut self) -> crate::Outcome {
+        self.running.take().expect("a server").wait()
+    }
+
     /// SIGTERM, and what it said.
     ///
     /// # Panics
@@ -256,7 +334,7 @@ impl Drop for Server<'_> {
     }
 }
 
-fn unique() -> u64 {
+pub(crate) fn unique() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
     static COUNT: AtomicU64 = AtomicU64::new(0);
     COUNT.fetch_add(1, Ordering::Relaxed)

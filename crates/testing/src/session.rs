@@ -154,7 +154,9 @@ impl<'a> Session<'a> {
     #[track_caller]
     pub fn guard(&self) -> u32 {
         let below = processes::children(self.keeper());
-        below.into_iter().find(|pid| processes::is_first(*pid)).expect("a keeper has a guard")
+        // Where another program made its namespaces, that one is between the two.
+        let further: Vec<u32> = below.iter().flat_map(|pid| processes::children(*pid)).collect();
+        below.into_iter().chain(further).find(|pid| processes::is_first(*pid)).expect("a keeper has a guard")
     }
 
     /// Its directory.

@@ -1,7 +1,9 @@
 //! World-readable copies of the programs under test, so that an ordinary user can run them wherever the build
-//! directory is. The copies stay in one directory of the temp directory and are renewed when the build changes.
+//! directory is. The copies of one build directory stay in one directory of the temp directory and are renewed when the
+//! build changes; two checkouts that are tested at once have two.
 
 use std::fs::{self, Metadata};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -41,7 +43,7 @@ impl Stage {
             build_probe(&built);
         }
         let uid = rustix::process::geteuid().as_raw();
-        let root = std::env::temp_dir().join(format!("rftest-stage-{uid}"));
+        let root = std::env::temp_dir().join(format!("rftest-stage-{uid}-{:016x}", hash_of(&built)));
         let ringfence = root.join("bin/ringfence");
         let probe = root.join("probe/ringfence-probe");
         for dir in [&root, &root.join("bin"), &root.join("probe")] {
@@ -58,6 +60,12 @@ fn build_dir() -> PathBuf {
     let exe = std::env::current_exe().expect("the path of this test");
     let dir = exe.parent().expect("a test is in a directory");
     if dir.ends_with("deps") { dir.parent().expect("deps has a parent").to_owned() } else { dir.to_owned() }
+}
+
+fn hash_of(path: &Path) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    path.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Cargo builds no binary of a dev-dependency, so the probe may be missing or older than its source.

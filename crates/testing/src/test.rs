@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::provider::{check_provider, provider_flags};
 use crate::{Identity, Outcome, Running, Scene, Stage};
 
 /// One call of `ringfence run`, with a scratch HOME, state directory and current directory of its own unless a
@@ -167,7 +168,9 @@ impl Test {
     /// If `ringfence` can't be started or hangs.
     #[must_use]
     pub fn run<S: Into<OsString>>(self, command: impl IntoIterator<Item = S>) -> Outcome {
-        self.spawn(command).wait()
+        let outcome = self.spawn(command).wait();
+        check_provider(&outcome);
+        outcome
     }
 
     /// Start this command in a sandbox.
@@ -201,6 +204,13 @@ impl Test {
         self.start(Vec::new())
     }
 
+    /// For the verbs that make a sandbox.
+    fn provider(&self) -> Vec<String> {
+        let makes = self.verb == ["run"] || self.verb == ["session", "create"];
+        let named = self.args.iter().any(|flag| flag == "--provider");
+        if makes && !named { provider_flags() } else { Vec::new() }
+    }
+
     fn start(mut self, tail: Vec<OsString>) -> Running {
         let stage = Stage::get();
         assert!(stage.ringfence.exists(), "the ringfence program is not built: cargo build");
@@ -212,6 +222,7 @@ impl Test {
         let mut command = Command::new(&stage.ringfence);
         command
             .args(&self.verb)
+            .args(self.provider())
             .args(&self.args)
             .args(tail)
             .env_clear()
@@ -238,7 +249,7 @@ impl Test {
             }
         };
         self.identity.apply(&mut command);
-        let child = command.spawn().unwrap_or_else(|error| panic!("start ringfence: {error}"));
+        let child = crate::starter::start(command).unwrap_or_else(|error| panic!("start ringfence: {error}"));
         Running::new(child, self.json, bytes, scene)
     }
 }
