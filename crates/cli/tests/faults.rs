@@ -1,7 +1,7 @@
 //! Every set-up step made to fail in turn, on both sides of the fork: the run is refused, and nothing is left behind.
 //! The steps are counted by the program itself; `RINGFENCE_FAULT` exists in debug builds only.
 
-use ringfence_testing::{Identity, Leftovers, Scene, Test};
+use ringfence_testing::{Identity, Leftovers, Scene, Test, with_provider};
 
 fn fail_each_step(identity: Identity, side: &str, flags: &[&str]) -> u32 {
     let scene = Scene::new(identity);
@@ -50,5 +50,18 @@ fn every_step_may_fail_with_a_network_too() {
         let steps = fail_each_step(identity, "parent", &flags);
         assert!(steps > plain, "egress has no steps of its own as {identity:?}");
         fail_each_step(identity, "child", &flags);
+    }
+}
+
+/// Bubblewrap, its carrier, and for root the process that holds a user namespace must be gone too.
+#[test]
+fn every_step_may_fail_under_bubblewrap_too() {
+    for identity in Identity::all() {
+        with_provider("bwrap", || {
+            let owner = fail_each_step(identity, "parent", &[]);
+            assert!(owner >= 8, "only {owner} steps were counted as {identity:?}");
+            let child = fail_each_step(identity, "child", &[]);
+            assert!(child >= 60, "only {child} steps were counted as {identity:?}");
+        });
     }
 }

@@ -8,7 +8,7 @@ use std::any::Any;
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 
-use ringfence_testing::{Identity, Outcome, Scene, Session, Stage, Test, Victim};
+use ringfence_testing::{Identity, Outcome, Pool, Scene, Session, Stage, Test, Victim};
 
 use crate::hostile;
 use crate::row::{InSession, Row, Shown};
@@ -65,6 +65,8 @@ enum Way {
     Run,
     /// As the second command of a session, after a hostile first one.
     Session,
+    /// In a sandbox that a pool made ahead.
+    Pool,
 }
 
 type SetUp = Rc<dyn Fn(&Scene) -> Props>;
@@ -168,7 +170,7 @@ impl Attempt {
 
     pub(crate) fn twin(self, twin: Twin) -> Row {
         let (name, what) = (self.name.clone(), self.what.clone());
-        let (sandboxed, second, other) = (self.clone(), self.clone(), self);
+        let (sandboxed, second, ahead, other) = (self.clone(), self.clone(), self.clone(), self);
         Row {
             name,
             what,
@@ -177,12 +179,25 @@ impl Attempt {
             in_session: InSession::Held(Rc::new(move |identity| {
                 second.run_held(identity, Way::Session).map(Shown::Yes)
             })),
+            pooled: Some(Rc::new(move |identity| match ahead.starts_afresh() {
+                Some(flag) => Ok(Shown::Skipped(format!("with {flag} it starts afresh"))),
+                None => ahead.run_held(identity, Way::Pool).map(Shown::Yes),
+            })),
         }
     }
 
     /// The twin runs in a sandbox with these flags.
     pub(crate) fn twin_with<S: Into<String>>(self, flags: impl IntoIterator<Item = S>) -> Row {
         self.twin(Twin::With(flags.into_iter().map(Into::into).collect()))
+    }
+
+    /// The flag for which nothing is made ahead, or that `ringfence pool` does not take.
+    fn starts_afresh(&self) -> Option<&String> {
+        const OWN: &[&str] =
+            &["--allow", "--network", "--trace", "--cwd", "-t", "--strict", "--secret", "--learn"];
+        self.flags
+            .iter()
+            .find(|flag| OWN.iter().any(|own| flag.starts_with(own)) && !flag.starts_with("--allow-syscall"))
     }
 
     fn run_held(&self, identity: Identity, way: Way) -> Result<String, String> {
@@ -247,6 +262,16 @@ impl Attempt {
                 let session = Session::create(scene, flags);
                 hostile::first_command(&session, &self.name);
                 session.exec(command)
+            }
+            Way::Pool => {
+                if self.profile == "permissive" {
+                    // Nothing with a way out is made ahead.
+                    flags.extend(["--network", "off"].map(str::to_owned));
+                }
+                let pool = Pool::start(scene, ["--size".into(), "1".into()].into_iter().chain(flags.clone()));
+                let outcome = pool.test().args(flags).run(command);
+                assert!(outcome.is_pooled(), "it started afresh: {}", outcome.describe());
+                outcome
             }
         }
     }

@@ -4,7 +4,8 @@
 //! waived, where it works. A row whose twin fails would prove nothing, so that is a failure too.
 //!
 //! The table is run a second time through sessions, each row as the second command after a hostile first one
-//! (`hostile.rs`); a row that says nothing there tells why.
+//! (`hostile.rs`); a row that says nothing there tells why. A third time it is run in sandboxes that a pool made ahead, and
+//! once more, also in sessions, where bubblewrap makes them.
 //!
 //! `RINGFENCE_ESCAPE_ROW=name` runs only the rows whose name holds that word; `--no-capture` (nextest:
 //! `--success-output final`) shows how each row was held.
@@ -28,7 +29,7 @@ mod terminals;
 mod timeouts;
 mod workspaces;
 
-use ringfence_testing::Identity;
+use ringfence_testing::{Identity, with_provider};
 
 /// One test a topic and identity: the table is long, and a test process has a price.
 macro_rules! topics {
@@ -44,6 +45,38 @@ macro_rules! topics {
             #[test]
             fn as_user() {
                 row::check(stringify!($topic), &crate::$topic::rows(), Identity::User);
+            }
+
+            #[test]
+            fn by_bwrap_as_root() {
+                with_provider("bwrap", || row::check(stringify!($topic), &crate::$topic::rows(), Identity::Root));
+            }
+
+            #[test]
+            fn by_bwrap_as_user() {
+                with_provider("bwrap", || row::check(stringify!($topic), &crate::$topic::rows(), Identity::User));
+            }
+
+            #[test]
+            fn by_bwrap_in_a_session_as_root() {
+                let rows = crate::$topic::rows();
+                with_provider("bwrap", || row::check_in_session(stringify!($topic), &rows, Identity::Root));
+            }
+
+            #[test]
+            fn by_bwrap_in_a_session_as_user() {
+                let rows = crate::$topic::rows();
+                with_provider("bwrap", || row::check_in_session(stringify!($topic), &rows, Identity::User));
+            }
+
+            #[test]
+            fn from_a_pool_as_root() {
+                row::check_pooled(stringify!($topic), &crate::$topic::rows(), Identity::Root);
+            }
+
+            #[test]
+            fn from_a_pool_as_user() {
+                row::check_pooled(stringify!($topic), &crate::$topic::rows(), Identity::User);
             }
 
             #[test]

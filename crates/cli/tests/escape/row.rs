@@ -36,6 +36,8 @@ pub(crate) struct Row {
     /// The attempt works where the sandbox isn't.
     pub(crate) twin: Side,
     pub(crate) in_session: InSession,
+    /// The same in a sandbox that was made ahead; none where the row is a drill around a run.
+    pub(crate) pooled: Option<Side>,
 }
 
 /// A row whose two sides are written out, for attempts that need the host to act meanwhile.
@@ -52,6 +54,7 @@ pub(crate) fn drill(
         held: Rc::new(move |identity| held(identity).map(|()| Shown::Yes("as it must".into()))),
         twin: Rc::new(move |identity| twin(identity).map(|()| Shown::Yes("as it must".into()))),
         in_session: in_session.into(),
+        pooled: None,
     }
 }
 
@@ -71,7 +74,8 @@ impl Row {
             InSession::Held(held) => InSession::Held(gap(held)),
             elsewhere => elsewhere,
         };
-        Self { held: gap(self.held.clone()), in_session, ..self }
+        let pooled = self.pooled.clone().map(gap);
+        Self { held: gap(self.held.clone()), in_session, pooled, ..self }
     }
 }
 
@@ -118,6 +122,21 @@ pub(crate) fn check_in_session(topic: &str, rows: &[Row], identity: Identity) {
         }
     }
     report.finish(&format!("{topic} in a session"), identity);
+}
+
+/// Run every row as `identity` in a sandbox of a pool. Its twin is that of the same row outside one.
+pub(crate) fn check_pooled(topic: &str, rows: &[Row], identity: Identity) {
+    if !identity.is_available() {
+        return;
+    }
+    let mut report = Report::new();
+    for row in wanted(rows) {
+        match &row.pooled {
+            Some(side) => report.held(row, side, identity),
+            None => report.skipped.push(format!("{}: a drill around a run", row.name)),
+        }
+    }
+    report.finish(&format!("{topic} from a pool"), identity);
 }
 
 fn wanted(rows: &[Row]) -> impl Iterator<Item = &Row> {

@@ -174,8 +174,9 @@ fn served(name: &str, what: &str, then: fn(&Scene)) -> Row {
 /// A host program makes a socket in the workspace once the command runs; `attack` is tried when it is there.
 fn later(name: &'static str, what: &'static str, serve: Serve, attack: fn(&Scene) -> String) -> Row {
     let script = move |scene: &Scene| {
-        format!("touch started; until test -S socket; do sleep 0.01; done; {}", attack(scene))
+        format!("touch started; until test -e listening; do sleep 0.01; done; {}", attack(scene))
     };
+    // A socket's name is there before it listens: the command is told when it does.
     let serve = move |scene: &Scene| {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
         while !scene.path("ws/started").exists() {
@@ -183,7 +184,9 @@ fn later(name: &'static str, what: &'static str, serve: Serve, attack: fn(&Scene
             std::thread::sleep(std::time::Duration::from_millis(2));
         }
         let path = scene.path("ws/socket").to_string_lossy().into_owned();
-        serve(scene.identity, &scene.workspace(), &path, &scene.token)
+        let server = serve(scene.identity, &scene.workspace(), &path, &scene.token);
+        std::fs::write(scene.path("ws/listening"), "").expect("tell the command");
+        server
     };
     let attacked = move |scene: &Scene, running: Running| {
         let _server = serve(scene);
@@ -298,9 +301,10 @@ fn other_network() -> Row {
             let text = run(
                 &scene,
                 format!(
-                    "RINGFENCE_STATE_DIR={} {} run --profile restrictive --read {} -- {}",
+                    "RINGFENCE_STATE_DIR={} {} run {} --profile restrictive --read {} -- {}",
                     scene.state().display(),
                     stage.ringfence.display(),
+                    ringfence_testing::provider_flags().join(" "),
                     stage.probe_dir().display(),
                     line(&scene)
                 ),

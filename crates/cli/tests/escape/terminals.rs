@@ -65,6 +65,7 @@ fn on_terminal(name: &str, what: &str, attempt: &'static str, flags: &'static [&
             let scene = Scene::new(identity);
             let stage = Stage::get();
             let mut line = vec![stage.ringfence.to_string_lossy().into_owned(), "run".into()];
+            line.extend(ringfence_testing::provider_flags());
             line.extend(["--profile", "restrictive", "--read"].map(str::to_owned));
             line.push(stage.probe_dir().to_string_lossy().into_owned());
             line.extend(flags.iter().map(|flag| (*flag).to_owned()));
@@ -83,5 +84,6 @@ fn on_terminal(name: &str, what: &str, attempt: &'static str, flags: &'static [&
             if text.contains("escaped:") { Ok(Shown::Yes(text.trim().to_owned())) } else { Err(text) }
         }),
         in_session: InSession::Elsewhere("tests/session/terminals.rs"),
+        pooled: None,
     }
 }

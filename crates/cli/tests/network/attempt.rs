@@ -150,6 +150,7 @@ impl Attempt {
             held: Rc::new(move |identity| sandboxed.run_held(identity).map(Shown::Yes)),
             twin: Rc::new(move |identity| other.run_twin(identity, &twin).map(Shown::Yes)),
             in_session: "the way out is egress's, the same for a session".into(),
+            pooled: None,
         }
     }
 

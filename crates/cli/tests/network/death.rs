@@ -3,8 +3,10 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use ringfence_testing::{Identity, Internet, Leftovers, Scene, Test};
+use ringfence_testing::{Identity, Internet, Leftovers, Scene, Session, Test};
 use rustix::process::{Pid, Signal, kill_process};
+
+const GONE: &str = "the process that carries the network has ended";
 
 /// The children of `ringfence` that are not in another PID namespace: egress.
 fn egress_of(owner: u32) -> Vec<u32> {
@@ -62,6 +64,7 @@ fn killed(signal: Signal) {
         assert!(!internet.recorder.heard("late"), "the open connection outlived egress");
         // It is said, and the owner lives to say it.
         assert!(outcome.json.is_some() && outcome.exit != 125, "{}", outcome.describe());
+        assert!(format!("{:?}", outcome.json).contains(GONE), "{}", outcome.describe());
         before.assert_none_since();
     }
 }
@@ -74,6 +77,71 @@ fn a_killed_egress_takes_the_network_with_it() {
 #[test]
 fn so_does_one_that_is_told_to_stop() {
     killed(Signal::TERM);
+}
+
+/// A session outlives its egress, without a network: nothing that it starts afterwards has one either.
+#[test]
+fn a_session_whose_egress_was_killed_has_no_network_any_more() {
+    let Some(internet) = Internet::get() else { return };
+    for identity in Identity::all() {
+        let scene = Scene::new(identity);
+        let before = Leftovers::before().without_fds().marker(&scene.token);
+        let session = internet.machine.within(|| {
+            let workspace = scene.workspace().display().to_string();
+            let flags = ["--allow-host", "good.test", "--allow-host", "echo.test:4242", "--workspace"];
+            Session::create(&scene, flags.into_iter().chain([&*workspace]))
+        });
+        let keeper = session.keeper();
+        session
+            .exec(["curl", "-sS", "--max-time", "20", "http://good.test/"])
+            .code(0)
+            .stdout_contains("page of");
+        // Its figures are the session's too.
+        wait_until("it is counted", || {
+            let stats = session.json("stats", &[]);
+            stats["connections"] == 1
+                && stats["received"].as_u64() > Some(0)
+                && stats["sent"].as_u64() > Some(0)
+        });
+        let network = session.json("inspect", &[])["status"]["network"]["connections"].clone();
+        assert!(network[0]["host"] == "good.test" && network[0]["process"] == "curl", "{network}");
+        let look = "import socket; print(socket.getaddrinfo('good.test', 80, socket.AF_INET)[0][4][0])";
+        let known = session.exec(["/usr/bin/python3", "-c", look]).code(0).output.trim().to_owned();
+        let held = "exec 3<>/dev/tcp/echo.test/4242; head -1 <&3; touch started; until test -e killed; do sleep 0.02; done; \
+             echo outlived >&3; timeout 5 cat <&3; echo end";
+        let process = session.detach(&[], held);
+        wait_until("the connection", || scene.path("ws/started").exists());
+        let egress = egress_of(keeper);
+        assert_eq!(egress.len(), 1, "egress is one process: {egress:?}");
+        kill_process(Pid::from_raw(egress[0] as i32).expect("a pid"), Signal::KILL).expect("kill egress");
+        wait_until("egress to die", || egress_of(keeper).is_empty());
+        scene.write("ws/killed", "");
+        session.call("wait", &[process.to_string()]).code(0);
+        assert!(!internet.recorder.heard("outlived"), "the open connection outlived egress");
+        for _ in 0..3 {
+            let again = session.exec(["curl", "-sS", "--max-time", "5", "http://good.test/"]);
+            assert_ne!(again.exit, 0, "{}", again.describe());
+            let ways = "curl -sS --max-time 5 -x http://198.18.0.2:3128 http://good.test/; \
+                 curl -sS --max-time 5 -x socks5h://198.18.0.2:1080 http://good.test/; \
+                 timeout 5 getent hosts good.test; timeout 5 bash -c 'exec 4<>/dev/tcp/192.0.2.22/4242 && head -1 <&4'; true";
+            let outcome = session.sh(ways);
+            assert!(
+                !outcome.output.contains("page of") && !outcome.output.contains("welcome"),
+                "{}",
+                outcome.describe()
+            );
+            assert!(egress_of(keeper).is_empty(), "somebody started egress again");
+        }
+        // It is said at once, and again of what was granted and is known by its address.
+        let address = session.sh(&format!("exec 3<>/dev/tcp/{known}/80"));
+        assert_ne!(address.exit, 0, "{}", address.describe());
+        let denials = session.json("inspect", &[])["status"]["denials"].to_string();
+        assert!(denials.matches(GONE).count() >= 2, "{denials}\n{}", address.describe());
+        session.assert_answers();
+        assert_eq!(session.keeper(), keeper);
+        session.remove();
+        before.assert_none_since();
+    }
 }
 
 /// A stopped egress answers nobody, and opens nothing either.

@@ -25,7 +25,7 @@ mod skill_sources;
 mod sockets;
 mod tls;
 
-use ringfence_testing::{Identity, Internet};
+use ringfence_testing::{Identity, Internet, with_provider};
 
 /// The internet of this process. Only where there is one: see [`check`].
 pub(crate) fn internet() -> &'static Internet {
@@ -52,6 +52,16 @@ macro_rules! topics {
             #[test]
             fn as_user() {
                 check(stringify!($topic), crate::$topic::rows(), Identity::User);
+            }
+
+            #[test]
+            fn by_bwrap_as_root() {
+                with_provider("bwrap", || check(stringify!($topic), crate::$topic::rows(), Identity::Root));
+            }
+
+            #[test]
+            fn by_bwrap_as_user() {
+                with_provider("bwrap", || check(stringify!($topic), crate::$topic::rows(), Identity::User));
             }
         })*
 

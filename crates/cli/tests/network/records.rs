@@ -1,8 +1,8 @@
 //! What the result says of the network: connections and bytes for each process and name, what was tried, and the rules
 //! that `--learn` finds.
 
-use ringfence_testing::{Identity, Internet, Outcome, Scene, Test};
-use serde_json::Value;
+use ringfence_testing::{Identity, Internet, Outcome, Scene, Server, Test, eventually};
+use serde_json::{Value, json};
 
 fn each(flags: &[&str], script: &str, check: impl Fn(&Outcome)) {
     let Some(internet) = Internet::get() else { return };
@@ -257,5 +257,50 @@ fn the_receipt_names_the_clauses() {
             .clause("network", "enforced")
             .clause("limits.connections", "enforced")
             .clause("limits.bandwidth", "enforced");
+    });
+}
+
+/// What the sandboxes of a server sent and received is in its counts by host: each byte once, also after they have ended, and
+/// nothing again of what another server counted.
+#[test]
+fn the_traffic_of_a_servers_sandboxes_is_in_its_metrics() {
+    let Some(internet) = Internet::get() else { return };
+    let scene = Scene::new(Identity::Root);
+    internet.machine.within(|| {
+        let mut server = Server::start(&scene, [] as [&str; 0]);
+        let admin = server.key("root", "admin");
+        let count = |server: &Server<'_>, name: &str| -> u64 {
+            let text = server.ask(Some(&admin), "GET", "/v1/metrics", None).status(200).body;
+            let text = String::from_utf8(text).expect("text");
+            let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("0");
+            line.trim().parse().expect("a number")
+        };
+        let connections = "ringfence_connections_total{host=\"good.test\"}";
+        let received = "ringfence_network_bytes_total{direction=\"in\",host=\"good.test\"}";
+        let wanted = json!({ "policy": { "network": { "mode": "allow", "allow": ["good.test"] } } });
+        let made = server.ask(Some(&admin), "POST", "/v1/sandboxes", Some(&wanted)).status(201).json();
+        let at = format!("/v1/sandboxes/{}", made["id"].as_str().expect("an id"));
+        let exec = format!("{at}/exec");
+        let fetch = |server: &Server<'_>, times: usize| {
+            let script = "for n in $(seq $0); do curl -sSf http://good.test/big -o /dev/null || exit 1; done";
+            let body = json!({ "command": ["bash", "-c", script, times.to_string()] });
+            let done = server.ask(Some(&admin), "POST", &exec, Some(&body)).status(200).json();
+            assert_eq!(done["exit_code"], 0, "{done}");
+        };
+        assert_eq!(count(&server, connections), 0);
+        fetch(&server, 2);
+        // Egress tells of a connection's end when it has seen it.
+        eventually("both are counted", || count(&server, received) > 16 << 20);
+        assert_eq!(count(&server, connections), 2);
+        assert_eq!(count(&server, connections), 2, "it was counted twice");
+        server.kill();
+        let server = Server::start(&scene, [] as [&str; 0]);
+        assert_eq!(count(&server, connections), 0, "what the other server counted");
+        fetch(&server, 1);
+        // Deleted before anybody looked.
+        let _ = server.ask(Some(&admin), "DELETE", &at, None).status(204);
+        assert_eq!(count(&server, connections), 1);
+        assert!(count(&server, received) > 8 << 20);
+        drop(server);
     });
 }

@@ -3,7 +3,8 @@
 
 use std::fs;
 
-use ringfence_testing::{Identity, Internet, Outcome, Scene, Test};
+use ringfence_testing::{Identity, Internet, Keyring, Outcome, Scene, Server, Session, Test};
+use serde_json::json;
 
 /// A value that occurs nowhere else.
 fn planted(scene: &Scene) -> String {
@@ -130,14 +131,10 @@ fn nobody_else_gets_it() {
 #[test]
 fn it_is_nowhere_inside() {
     each(|internet, scene, value| {
-        // The searcher must not hold what it looks for, so it gets it in two halves.
-        let (first, second) = value.split_at(value.len() / 2);
         let script = format!(
-            "curl -sSf -H \"X-Token: $API_TOKEN\" https://good.test/echo -o got.txt; sleep 30 & \
-             /usr/bin/python3 - <<'EOF'\n{SEARCH}\nEOF\n",
-        )
-        .replace("{first}", first)
-        .replace("{second}", second);
+            "curl -sSf -H \"X-Token: $API_TOKEN\" https://good.test/echo -o got.txt; sleep 30 & {}",
+            searching(value)
+        );
         let outcome = run(internet, with_secret(scene, value), &script);
         outcome.code(0).stdout_contains("searched");
         assert!(!outcome.output.contains("FOUND"), "{}", outcome.describe());
@@ -154,6 +151,130 @@ fn it_is_nowhere_inside() {
         let outcome = run(internet, test, &script.replace("https://good.test/echo", "http://good.test/echo"));
         outcome.stdout_contains("FOUND");
     });
+}
+
+/// The searcher must not hold what it looks for, so it gets it in two halves.
+fn searching(value: &str) -> String {
+    let (first, second) = value.split_at(value.len() / 2);
+    format!("/usr/bin/python3 - <<'EOF'\n{SEARCH}\nEOF\n")
+        .replace("{first}", first)
+        .replace("{second}", second)
+}
+
+/// In a session the placeholder is used by one command after the other, what they leave is kept in logs and snapshots, and
+/// the keeper lives as long: none of it has the value, but egress.
+#[test]
+fn it_is_nowhere_in_a_session_its_logs_and_its_snapshots() {
+    each(|internet, scene, value| {
+        let session = Session::named(scene);
+        let workspace = scene.workspace().display().to_string();
+        let made = session
+            .make(["--workspace", &workspace, "--allow-host", "good.test"])
+            .args(["--secret", "API_TOKEN=env:API_TOKEN@good.test"])
+            .env("API_TOKEN", value);
+        internet.machine.within(|| made.call()).code(0);
+        let uri = format!("/session-{}", scene.token);
+        let script = format!(
+            "env > variables; curl -sSf -i -H \"X-Token: $API_TOKEN\" https://good.test/echo | tee got; \
+             curl -sSf -H \"X-Token: $API_TOKEN\" https://good.test{uri} -o more; cp got \"$HOME\"/got"
+        );
+        let outcomes =
+            [session.sh(&script), session.exec(["bash", "-c", &format!("sleep 60 & {}", searching(value))])];
+        outcomes[0].code(0);
+        outcomes[1].code(0).stdout_contains("searched");
+        assert!(!outcomes[1].output.contains("FOUND"), "{}", outcomes[1].describe());
+        let process = session.detach(&[], &format!("{script}; env; cat got; sleep 60"));
+        ringfence_testing::eventually("it is in the log", || {
+            session.call("logs", &[process.to_string()]).output.contains("API_TOKEN=")
+        });
+        session.call("snapshot", &["--name", "with-it"]).code(0);
+        session.call("diff", &["--since", "with-it"]).code(0);
+        let archive = scene.path("exported.tar").display().to_string();
+        let export = ["snapshot", "export", "with-it", &archive];
+        let exported = Test::in_scene(scene).verb(export).call();
+        exported.code(0);
+        // Processes, seen from outside: all but egress.
+        let keeper = session.keeper();
+        let below = below(keeper);
+        let namespace = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+        let egress: Vec<u32> =
+            below.iter().copied().filter(|pid| namespace(*pid) == namespace(keeper)).collect();
+        assert_eq!(egress.len(), 1, "{below:?}");
+        assert!(holds(egress[0], value), "the search finds it where it is");
+        assert!(below.len() > 4, "{below:?}");
+        for pid in below.iter().chain([&keeper]).filter(|pid| **pid != egress[0]) {
+            assert!(
+                !holds(*pid, value),
+                "process {pid} ({:?}) has it",
+                fs::read_to_string(format!("/proc/{pid}/comm"))
+            );
+        }
+        let inspected = session.call("inspect", &["--json"]);
+        let logs = session.call("logs", &[process.to_string()]);
+        for outcome in outcomes.iter().chain([&inspected, &logs, &exported]) {
+            is_nowhere(scene, outcome, value);
+        }
+        // The server did get it, each time.
+        let requests = internet.web.requests();
+        let got =
+            requests.iter().filter(|request| request["uri"] == uri.as_str() && request["token"] == value);
+        assert!(got.count() >= 2, "the server did not get it");
+        // The twin: what is planted in the workspace is found, in the session, in its log and in its snapshot.
+        fs::write(scene.path("ws/planted"), value).unwrap();
+        scene.identity.own(&scene.path("ws/planted"));
+        session.exec(["bash", "-c", &searching(value)]).stdout_contains("FOUND");
+        let twin = session.detach(&[], "cat planted");
+        session.call("wait", &[twin.to_string()]).code(0);
+        session.call("snapshot", &["--name", "planted"]).code(0);
+        fs::remove_file(scene.path("ws/planted")).unwrap();
+        let mut found = Vec::new();
+        search(scene.root(), value.as_bytes(), &mut found);
+        for part in ["/snapshots/objects/", "/logs/"] {
+            let is_there = found.iter().any(|path| path.to_string_lossy().contains(part));
+            assert!(is_there, "the search does not see {part}: {found:?}");
+        }
+        session.remove();
+    });
+}
+
+/// A server writes down what it is asked and what came of it: not the value of a variable that it could be asked for.
+#[test]
+fn it_is_in_no_audit() {
+    let Some(internet) = Internet::get() else { return };
+    let scene = Scene::new(Identity::Root);
+    let value = &*planted(&scene);
+    let secret = json!([{ "name": "API_TOKEN", "from": "env:API_TOKEN", "hosts": ["good.test"] }]);
+    let network = json!({ "mode": "allow", "allow": ["good.test"], "secrets": secret });
+    let policy = "[roles.admin.ceiling]\nprofile = 'moderate'\n[roles.admin.ceiling.network]\nmode = 'allow'\n\
+         allow = ['good.test']\n[[roles.admin.ceiling.network.secrets]]\nname = 'API_TOKEN'\nfrom = 'env:API_TOKEN'\n\
+         hosts = ['good.test']\n[[actions.rules]]\nthen = 'allow'\n";
+    scene.write("server.toml", policy);
+    let config = scene.path("server.toml").display().to_string();
+    let uri = format!("/served-{}", scene.token);
+    internet.machine.within(|| {
+        let server = Server::start_with(&scene, ["--config", &config], &[("API_TOKEN", value)]);
+        let admin = server.key("root", "admin");
+        let script =
+            format!("curl -sSf -H \"X-Token: $API_TOKEN\" https://good.test/echo https://good.test{uri}");
+        let body = json!({ "command": ["bash", "-c", script], "policy": { "network": network } });
+        let done = server.ask(Some(&admin), "POST", "/v1/run", Some(&body)).status(200).json();
+        assert_eq!(done["exit_code"], 0, "{done}");
+        assert!(!done.to_string().contains(value), "the answer has it");
+        // A word that is planted as an argument is found by the same search.
+        let twin = json!({ "command": ["echo", format!("planted-{}", scene.token)] });
+        let _ = server.ask(Some(&admin), "POST", "/v1/run", Some(&twin)).status(200);
+        let said = server.stop();
+        assert!(!format!("{}{}", said.output, said.errors).contains(value), "the server's log has it");
+    });
+    let got = internet
+        .web
+        .requests()
+        .iter()
+        .any(|request| request["uri"] == uri.as_str() && request["token"] == value);
+    assert!(got, "the server did not get it");
+    let audit = Test::in_scene(&scene).verb(["audit", "export"]).call();
+    audit.code(0).stdout_contains(&format!("planted-{}", scene.token));
+    is_nowhere(&scene, &audit, value);
 }
 
 const SEARCH: &str = r#"
@@ -301,6 +422,44 @@ fn every_source_works() {
         let test = Test::in_scene(scene).args(["--allow-host", "good.test"]).args(secret);
         run(internet, test, "true").refused("STORED");
     });
+}
+
+/// The key of the store is in a real keyring: nothing on disk opens what is stored, and without the keyring nothing does.
+#[test]
+fn a_stored_secret_is_opened_with_the_keyrings_key_and_not_without_it() {
+    let Some(internet) = Internet::get() else { return };
+    // A message bus wants its user to have a name, which the tests' ordinary one has not.
+    let scene = &Scene::new(Identity::Root);
+    let value = &*planted(scene);
+    let Some(keyring) = Keyring::start(scene) else { return };
+    let with_keyring =
+        |test: Test| keyring.environment.iter().fold(test, |test, (name, value)| test.env(name, value));
+    let call = |words: &[&str], input: &str| {
+        let test = with_keyring(Test::in_scene(scene).verb(words.iter().copied()).stdin(input));
+        internet.machine.within(|| test.call())
+    };
+    let stored = call(&["secret", "set", "STORED", "--from-stdin"], value);
+    stored.code(0).stdout_contains("the desktop's keyring");
+    call(&["secret", "ls", "--json"], "").code(0).stdout_contains("\"keyring\"");
+    assert!(!scene.state().join("secrets/secrets.key").exists(), "the key is in a file too");
+    let uri = format!("/keyring-{}", scene.token);
+    let flags = ["--allow-host", "good.test", "--secret", "API_TOKEN=store:STORED@good.test"];
+    let script = format!("curl -sSf -H \"X-Token: $API_TOKEN\" https://good.test{uri} >/dev/null");
+    let outcome = run(internet, with_keyring(Test::in_scene(scene).args(flags)), &script);
+    outcome.code(0);
+    is_nowhere(scene, &outcome, value);
+    let requests = internet.web.requests();
+    let request = requests.iter().find(|request| request["uri"] == uri.as_str());
+    assert_eq!(request.map(|request| request["token"].clone()), Some(value.into()));
+    // Another caller of the same state directory has the sealed value only.
+    run(internet, Test::in_scene(scene).args(flags), "true").refused("keyring");
+    // As has one whose keyring is gone.
+    let environment = keyring.environment.clone();
+    drop(keyring);
+    let test = environment
+        .iter()
+        .fold(Test::in_scene(scene).args(flags), |test, (name, value)| test.env(name, value));
+    run(internet, test, "true").refused("unlock the keyring");
 }
 
 #[test]

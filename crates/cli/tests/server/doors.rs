@@ -105,6 +105,7 @@ fn a_body_that_is_not_understood_is_refused_whole() {
         "{\"command\":[\"true\"],\"timeout_ms\":-1}",
         "{\"command\":[\"true\"],\"policy\":{\"netwrok\":{}}}",
         "{\"command\":[\"true\"]} x",
+        "[[\"true\"]]",
     ] {
         ask(body.as_bytes()).refused(400, "bad_body");
     }
@@ -122,6 +123,8 @@ fn a_body_that_is_not_understood_is_refused_whole() {
     ] {
         ask(body.as_bytes()).refused(400, "bad_request");
     }
+    // A list is no object, also where every field could be left out.
+    server.ask_bytes(Some(&key), "POST", "/v1/sandboxes", kind, b"[null, null]").refused(400, "bad_body");
     server.ask_bytes(Some(&key), "POST", "/v1/run", None, b"{}").refused(415, "bad_media_type");
     ask(&vec![b' '; 17 << 20]).refused(413, "too_large");
     server.ask(Some(&key), "GET", "/v1/run", None).refused(405, "wrong_method");
@@ -164,6 +167,25 @@ fn another_sites_page_gets_nothing() {
 fn an_address_that_others_reach_takes_a_flag() {
     let scene = scene();
     let outcome = Test::in_scene(&scene).verb(["serve", "--listen", "0.0.0.0:0"]).call();
+    assert_eq!(outcome.exit, 125);
+    outcome.stderr_contains("--beyond-loopback");
+}
+
+#[test]
+fn serving_without_keys_takes_a_flag_of_its_own() {
+    let scene = scene();
+    let server = ringfence_testing::Server::start(&scene, ["--without-authentication"]);
+    let me = server.ask(None, "GET", "/v1/me", None).status(200).json();
+    assert_eq!(me, json!({ "user": "local", "role": "admin" }));
+    // A key that is wrong is still wrong, and a page of another site still gets nothing.
+    server.ask(Some("rf_wrong"), "GET", "/v1/me", None).refused(401, "wrong_key");
+    let from = [("origin", "http://evil.example".to_owned())];
+    server.ask_raw("GET", "/v1/me", &from, b"").refused(421, "wrong_host");
+    let said = server.stop();
+    assert!(said.errors.contains("everybody who reaches this server is an admin"), "{}", said.errors);
+    // One flag is not the other: beyond loopback it does not start for this one alone.
+    let outcome =
+        Test::in_scene(&scene).verb(["serve", "--listen", "0.0.0.0:0", "--without-authentication"]).call();
     assert_eq!(outcome.exit, 125);
     outcome.stderr_contains("--beyond-loopback");
 }

@@ -83,14 +83,32 @@ fn counts_are_told_to_prometheus() {
     let _ = server
         .ask(Some(&ada), "POST", "/v1/run", Some(&json!({ "command": ["unshare", "-m", "true"] })))
         .status(200);
+    let fork = json!({ "command": ["sh", "-c", "sleep 100 & sleep 100 & sleep 100 & wait"], "policy": { "limits": { "processes": 3 } } });
+    let reached = server.ask(Some(&ada), "POST", "/v1/run", Some(&fork)).status(200).json();
+    assert!(reached["denials"].to_string().contains("limits.processes"), "{reached}");
+    let at = crate::sandbox(&server, &ada, &json!({}));
+    let _ = server.ask(Some(&ada), "DELETE", &at, None).status(204);
+    let steering = json!({ "command": ["echo", crate::actions::STEERING] });
+    let _ = server.ask(Some(&ada), "POST", "/v1/run", Some(&steering)).status(202);
     server.ask(Some(&ada), "GET", "/v1/metrics", None).refused(403, "forbidden");
+    for made_up in ["MADEUP", "FOO", "X-1"] {
+        server.ask(None, made_up, "/healthz", None).refused(405, "wrong_method");
+    }
     let text = String::from_utf8(server.ask(Some(&admin), "GET", "/v1/metrics", None).status(200).body)
         .expect("text");
     for line in [
-        "ringfence_commands_total{kind=\"failure\"} 1",
-        "ringfence_requests_total{route=\"/v1/run\",method=\"POST\",status=\"200\"} 1",
+        "ringfence_commands_total{kind=\"failure\"}",
+        "ringfence_requests_total{route=\"/v1/run\",method=\"POST\",status=\"200\"} 2",
+        "ringfence_queue{kind=\"approval\"} 1",
+        "ringfence_limits_total{kind=\"limits.processes\"}",
+        "ringfence_start_time_seconds_count{kind=\"fresh\"} 2",
+        "ringfence_start_time_seconds_count{kind=\"session\"} 1",
+        "ringfence_pool_total{kind=\"miss\"} 2",
         "ringfence_denials_total{kind=\"syscall\"}",
         "ringfence_commands_running 0",
+        "ringfence_starts_total{kind=\"fresh\"} 2",
+        "ringfence_connections_open 1",
+        "ringfence_requests_total{route=\"/healthz\",method=\"other\",status=\"405\"} 3",
         "# EOF",
     ] {
         assert!(text.contains(line), "no {line} in\n{text}");

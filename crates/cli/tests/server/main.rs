@@ -1,17 +1,41 @@
 //! The server, through a real `ringfence serve` and its HTTP.
 
+mod actions;
+mod approvals;
+mod disk;
 mod doors;
+mod issuer;
 mod kills;
 mod life;
+mod pool;
+mod ports;
+mod routes;
 mod runs;
 mod sandboxes;
+mod secrets;
+mod skills;
+mod slow;
+mod snapshots;
+mod spool;
+mod telemetry;
 mod tenancy;
+mod terminal;
+mod tls;
+mod tokens;
+mod top;
+mod trees;
 
 use ringfence_testing::{Identity, Scene, Server};
 
 /// A server in a scene of whoever runs the tests.
 fn scene() -> Scene {
     Scene::new(if rustix::process::geteuid().is_root() { Identity::Root } else { Identity::User })
+}
+
+/// A sandbox of whoever has the key; its path.
+fn sandbox(server: &Server<'_>, key: &str, body: &serde_json::Value) -> String {
+    let made = server.ask(Some(key), "POST", "/v1/sandboxes", Some(body)).status(201).json();
+    format!("/v1/sandboxes/{}", made["id"].as_str().expect("an id"))
 }
 
 fn server(scene: &Scene) -> Server<'_> {

@@ -75,7 +75,8 @@ fn a_workspace_stays_and_is_its_users_own() {
         let body = json!({ "command": ["sh", "-c", "test ! -e out && echo new"], "workspace": workspace });
         assert_eq!(run(key, body)["stdout"], "new\n", "{workspace}");
     }
-    let listed = server.ask(Some(&ada), "GET", "/v1/workspaces", None).status(200).json();
+    let listed =
+        server.ask(Some(&ada), "GET", "/v1/workspaces", None).status(200).json()["workspaces"].clone();
     let names: Vec<&str> =
         listed.as_array().into_iter().flatten().filter_map(|row| row["name"].as_str()).collect();
     assert_eq!(names, ["default", "other"]);
@@ -155,4 +156,38 @@ fn a_kept_stream_is_taken_up_where_it_broke_off() {
         rest.iter().map(|event| (event.name.as_str(), &event.data["text"])).collect();
     assert_eq!(told[0], ("stdout", &json!("last\n")), "{rest:?}");
     assert_eq!(rest.last().expect("an exit").data["code"], 0);
+}
+
+/// The defaults of another client's sandbox, as far as the caller's role may have them.
+#[test]
+fn a_clients_defaults_hold_beneath_the_ceiling() {
+    let scene = scene();
+    let server = server(&scene);
+    let key = server.key("ada", "operator");
+    let ask = |path: &str, body: Value| server.ask(Some(&key), "POST", path, Some(&body));
+    let script = "mkdir -p .git && echo x > .git/kept";
+    let run = |compat: &str| {
+        ask("/v1/run", json!({ "command": ["sh", "-c", script], "compat": compat })).status(200).json()
+    };
+    assert_eq!(run("native")["exit_code"], 0);
+    let codex = run("codex");
+    assert_ne!(codex["exit_code"], 0, "codex keeps all of .git: {codex}");
+    assert_eq!(run("gemini")["exit_code"], 0);
+    // Codex shows all of the host; this role does not, and nobody asked for it by name.
+    let mut clauses = codex["receipt"]["clauses"].as_array().expect("clauses").iter();
+    let host = clauses.find(|one| one["clause"] == "filesystem.host");
+    assert_eq!(host.map(|one| &one["value"]), Some(&json!("system directories")), "{codex}");
+    ask("/v1/run", json!({ "command": ["true"], "policy": { "filesystem": { "host": "all" } } }))
+        .refused(403, "beyond_ceiling");
+    ask("/v1/run", json!({ "command": ["true"], "compat": "codex", "network": { "enabled": true } }))
+        .refused(403, "beyond_ceiling");
+    for path in ["/v1/run", "/v1/sandboxes"] {
+        let wrong = ask(path, json!({ "command": ["true"], "compat": "codeks" }));
+        assert_eq!(wrong.status, 400, "{path}");
+    }
+    let made = ask("/v1/sandboxes", json!({ "compat": "codex" })).status(201).json();
+    let id = made["id"].as_str().expect("an id");
+    let exec = ask(&format!("/v1/sandboxes/{id}/exec"), json!({ "command": ["sh", "-c", script] }));
+    assert_ne!(exec.status(200).json()["exit_code"], 0);
+    let _ = server.ask(Some(&key), "DELETE", &format!("/v1/sandboxes/{id}"), None);
 }

@@ -265,3 +265,38 @@ fn quotas_are_told_with_what_to_wait_for() {
         refused.header("retry-after").and_then(|text| text.parse::<u64>().ok()).is_some_and(|wait| wait >= 1)
     );
 }
+
+/// What a user's sandboxes and runs may use together, and how long they may take.
+#[test]
+fn memory_processors_and_time_have_quotas_too() {
+    let scene = scene();
+    scene.write(
+        "server.toml",
+        "[roles.operator.quotas]\nmemory = '600M'\n[roles.admin.quotas]\nrun_time = '1s'\n[server]\nmemory = '700M'\n",
+    );
+    let config = scene.path("server.toml").display().to_string();
+    let server = Server::start(&scene, ["--config", &config]);
+    let (ada, bob) = (server.key("ada", "operator"), server.key("bob", "operator"));
+    let small = json!({ "policy": { "limits": { "memory": "256M" } } });
+    let mut run = small.clone();
+    run["command"] = json!(["true"]);
+    let (first, second) = (crate::sandbox(&server, &ada, &small), crate::sandbox(&server, &ada, &small));
+    let told = server.ask(Some(&ada), "POST", "/v1/sandboxes", Some(&small)).refused(429, "quota").json();
+    let message = told["error"]["message"].as_str().expect("a message");
+    assert!(message.contains("512 of 600 MiB") && message.contains("needs 256"), "{message}");
+    server.ask(Some(&ada), "POST", "/v1/run", Some(&run)).refused(429, "quota");
+    // Bob has room, and the server has none.
+    let told = server.ask(Some(&bob), "POST", "/v1/run", Some(&run)).refused(429, "quota").json();
+    assert!(told["error"]["message"].as_str().is_some_and(|text| text.contains("the server's")), "{told}");
+    let _ = server.ask(Some(&ada), "DELETE", &second, None).status(204);
+    for key in [&ada, &bob] {
+        let _ = server.ask(Some(key), "POST", "/v1/run", Some(&run)).status(200);
+    }
+    let _ = server.ask(Some(&ada), "DELETE", &first, None).status(204);
+    let admin = server.key("root", "admin");
+    let sleep = json!({ "command": ["sleep", "1.2"], "policy": { "limits": { "memory": "64M" } } });
+    let _ = server.ask(Some(&admin), "POST", "/v1/run", Some(&sleep)).status(200);
+    let refused = server.ask(Some(&admin), "POST", "/v1/run", Some(&sleep)).refused(429, "too_many");
+    let wait = refused.header("retry-after").and_then(|text| text.parse::<u64>().ok());
+    assert!(wait.is_some_and(|wait| wait > 3000), "{wait:?}");
+}

@@ -137,6 +137,16 @@ fn an_idle_session_ends_but_not_while_something_runs() {
     });
 }
 
+/// A list that is made again and again, or a server's counts, would keep every session for ever.
+#[test]
+fn an_idle_session_ends_though_somebody_looks_at_it() {
+    each(|scene| {
+        let session = Session::create(scene, ["--idle-timeout", "2s"]);
+        session.assert_answers();
+        eventually("it has ended", || state(&session) == "ended: idle");
+    });
+}
+
 #[test]
 fn the_tree_of_a_foreground_command_goes_with_its_client() {
     each(|scene| {

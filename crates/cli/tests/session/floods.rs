@@ -156,6 +156,32 @@ fn clients_that_never_read_their_answers_are_let_go() {
     });
 }
 
+/// Those that are there are served on, and whoever comes later is told why not, and not that the session has ended.
+#[test]
+fn more_clients_than_there_may_be_are_told_so() {
+    const MOST: usize = 256;
+    each(|scene| {
+        let session = Session::create(scene, ["--profile", "restrictive"]);
+        let first = Client::connect(&session);
+        let others: Vec<Client> = (1..MOST).map(|_| Client::connect(&session)).collect();
+        let status = r#"{"version":1,"call":"status"}"#;
+        // Each is let in before the next one is.
+        assert!(
+            others.last().is_some_and(|last| last.ask(status, &[]).is_some()),
+            "the last one is not served"
+        );
+        for _ in 0..20 {
+            let outcome = session.exec(["true"]);
+            outcome.refused("as many clients as it takes");
+            assert!(!outcome.errors.contains("has ended"), "{}", outcome.describe());
+        }
+        session.call::<&str>("stats", &[]).refused("as many clients as it takes");
+        assert!(first.ask(status, &[]).is_some(), "the first one is not served any more");
+        drop(others);
+        session.assert_answers();
+    });
+}
+
 /// guard and the keeper each have a full buffer of the other's words, and must not wait for each other.
 #[test]
 fn more_questions_to_guard_than_it_has_room_for_answers() {

@@ -1,7 +1,7 @@
 //! guard and the shims under attack by commands of their own uid. What PID 1 holds against a single command is in the
 //! escape table, which goes through sessions too; here are the drills that need two commands.
 
-use ringfence_testing::{Session, Stage, eventually, processes_with_marker};
+use ringfence_testing::{Session, Stage, children, eventually, processes_with_marker};
 
 use crate::{each, mark, marked, nobody_remains};
 
@@ -159,6 +159,36 @@ fn a_storm_of_signals_to_guard_holds_nobody_up() {
             session.assert_answers();
         }
         session.exec_with(&["--timeout", "300ms"], ["sleep", "1000"]).code(124);
+    });
+}
+
+/// The runtime has handlers for faults, on a stack that two of them at once overrun where registers are wide. What that makes
+/// is a fault that ends PID 1 too.
+#[test]
+fn no_fault_that_is_sent_from_inside_runs_a_handler_of_guard_or_a_shim() {
+    const FAULTS: u64 = 1 << (7 - 1) | 1 << (11 - 1);
+    let caught = |pid: u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        u64::from_str_radix(line.trim(), 16).unwrap() & FAULTS
+    };
+    // This test's own runtime has them.
+    assert_eq!(caught(std::process::id()), FAULTS, "nothing would be seen");
+    each(|scene| {
+        for _ in 0..5 {
+            let session = Session::create(scene, flags());
+            session.detach(&[], &format!("sleep 1000; : {}", mark(scene)));
+            let guard = session.guard();
+            let shims = children(guard);
+            assert!(!shims.is_empty(), "guard has no shim");
+            for pid in shims.into_iter().chain([guard]) {
+                assert_eq!(caught(pid), 0, "process {pid} has a handler");
+            }
+            // Both wait for guard when it wakes up.
+            session.sh("kill -BUS 1; kill -SEGV 1; kill -BUS 1; kill -SEGV 1").code(0);
+            session.assert_answers();
+            assert_eq!(session.guard(), guard, "guard is another");
+        }
     });
 }
 

@@ -70,7 +70,8 @@ fn all_output_of_a_process_that_nobody_watched_is_there() {
         let written = [random_file(scene, "out"), random_file(scene, "err")];
         scene.write("ws/writer.py", WRITER);
         let workspace = scene.workspace().display().to_string();
-        let session = Session::create(scene, ["--workspace", &workspace, "--output-limit", "64M"]);
+        // By the default limit of what is kept.
+        let session = Session::create(scene, ["--workspace", &workspace]);
         let process = &*session.detach(&[], "exec python3 writer.py").to_string();
         // Two who follow, from the start and from the middle; then nobody.
         let followers = ["0", "3000000"]

@@ -3,13 +3,17 @@
 
 mod client;
 mod ends;
+mod files;
 mod floods;
 mod guard;
 mod kills;
 mod logs;
 mod many;
+mod over_time;
+mod ports;
 mod protocol;
 mod shims;
+mod silence;
 mod terminals;
 mod words;
 

@@ -1,6 +1,7 @@
 //! A shim takes one command after the other, and one of them waits for the next: what commands do to it while it waits.
 
-use ringfence_testing::{Scene, Session, Stage, eventually};
+use ringfence_testing::{Scene, Session, Stage, children, eventually};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{each, mark, nobody_remains};
 
@@ -198,6 +199,57 @@ fn a_full_house_takes_several_commands_at_once() {
                 scope.spawn(|| session.assert_answers());
             }
         });
+        session.call("signal", &["--tree", &bomb.to_string(), "KILL"]).code(0);
+        nobody_remains(&mark(scene));
+        session.assert_answers();
+    });
+}
+
+/// As in `/proc/PID/stat`.
+fn state(pid: u32) -> char {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()).unwrap_or('X')
+}
+
+fn send(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid as i32).unwrap(), signal).unwrap();
+}
+
+/// There is no process left for it, and before that is known it is killed: making room for it then would start what nobody
+/// waits for any more. (Without a cgroup there is a process for it, and it is killed like any other.)
+#[test]
+fn a_command_that_was_killed_meanwhile_is_not_ordered_again() {
+    each(|scene| {
+        let flags = with_workspace(scene).into_iter().chain(["--pids".into(), "48".into()]);
+        let session = Session::create(scene, flags);
+        let fill = format!("for i in {{1..200}}; do sleep 1000 & done 2>/dev/null; : {}", mark(scene));
+        let bomb = beside_a_waiting_shim(scene, &session, &format!("{fill}; sleep 1000"));
+        eventually("there are as many processes as may be", || {
+            session.json("stats", &[])["processes"].as_u64().unwrap_or(0) >= 46
+        });
+        let guard = session.guard();
+        let waiting = children(guard).into_iter().find(|shim| children(*shim).is_empty());
+        let waiting = waiting.expect("a shim waits");
+        // guard first: it lets a stopped shim go on.
+        for pid in [guard, waiting] {
+            send(pid, Signal::STOP);
+            eventually("it is stopped", || state(pid) == 'T');
+        }
+        let client = session.start_sh("echo ran > ran; sleep 1000");
+        let ordered = || session.json("ps", &[]).as_array().and_then(|all| all.last().cloned()).unwrap();
+        eventually("it is ordered", || ordered()["argv"][2] == "echo ran > ran; sleep 1000");
+        assert!(ordered()["pid"].is_null(), "it has started");
+        let process = ordered()["process"].to_string();
+        session.call("signal", &["--tree", &process, "KILL"]).code(0);
+        send(waiting, Signal::CONT);
+        eventually("the shim has tried", || matches!(state(waiting), 'S' | 'Z'));
+        send(guard, Signal::CONT);
+        // One that is ordered again would not end.
+        let outcome = client.wait();
+        assert_ne!(outcome.exit, 0, "{}", outcome.describe());
+        let is_counted =
+            std::fs::read_to_string(format!("/proc/{guard}/cgroup")).unwrap().contains("ringfence-");
+        assert!(!is_counted || scene.read("ws/ran").is_none(), "it was started though it was killed");
         session.call("signal", &["--tree", &bomb.to_string(), "KILL"]).code(0);
         nobody_remains(&mark(scene));
         session.assert_answers();

@@ -1,0 +1,93 @@
+//! Long outputs, for each client as it can take them, and outputs as they come.
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, checked};
+use crate::scene;
+
+/// Text and structure of an answer, as a client counts them.
+fn size(result: &Value) -> usize {
+    result["structuredContent"].to_string().len()
+}
+
+#[test]
+fn long_output_is_cut_for_each_client_and_kept_whole() {
+    let scene = scene();
+    for (name, most) in [
+        ("claude-code", 45_000),
+        ("codex-mcp-client", 10_000),
+        ("gemini-cli", 36_000),
+        ("opencode", 45_000),
+        ("x", 30_000),
+    ] {
+        let mut client = Client::named(&scene, [] as [&str; 0], name);
+        let command = "echo begin; i=0; while [ $i -lt 20000 ]; do echo \"line \\\"$i\\\"\"; i=$((i+1)); done; echo end";
+        let result = client.result("sandbox_run", json!({ "command": command }));
+        assert!(size(&result) <= most, "{name}: {}", size(&result));
+        assert!(size(&result) > most / 2, "{name}: {}", size(&result));
+        let run = &result["structuredContent"];
+        let text = run["stdout"].as_str().unwrap();
+        assert!(
+            text.starts_with("begin\n") && text.ends_with("end\n") && text.contains("left out"),
+            "{name}"
+        );
+        let whole = &run["whole"][0];
+        let resource = client.ask("resources/read", json!({ "uri": whole["resource"] }));
+        let kept = resource["result"]["contents"][0]["text"].as_str().expect("the whole output");
+        assert_eq!(kept.lines().count(), 20_002);
+        assert_eq!(json!(kept.len()), whole["bytes"]);
+        let part =
+            client.call("sandbox_file_read", json!({ "path": whole["file"], "offset": 10_002, "limit": 1 }));
+        assert_eq!(part["content"], "line \"10000\"\n");
+        let listed = client.ask("resources/list", json!({}));
+        assert!(listed.to_string().contains(whole["resource"].as_str().unwrap()), "{listed}");
+    }
+}
+
+#[test]
+fn a_flood_costs_bounded_memory_and_its_end_is_told() {
+    let scene = scene();
+    let mut client = Client::start(&scene);
+    let run = client.call(
+        "sandbox_run",
+        json!({ "command": "head -c 100000000 /dev/zero | tr '\\0' x; echo; echo end" }),
+    );
+    assert_eq!(run["exit_code"], 0);
+    assert!(run["stdout"].as_str().unwrap().ends_with("end\n"));
+    assert!(run["whole"][0]["bytes"].as_u64().unwrap() < 10_000_000, "{}", run["whole"]);
+    let peak = std::fs::read_to_string(format!("/proc/{}/status", client.pid())).unwrap();
+    let peak = peak.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(kilobytes < 200_000, "{kilobytes} kB");
+}
+
+#[test]
+fn output_is_streamed_as_progress() {
+    let scene = scene();
+    let mut client = Client::start(&scene);
+    // It goes on only when the first line was heard.
+    let id = client.begin(
+        "tools/call",
+        json!({
+            "name": "sandbox_run",
+            "arguments": {
+                "command": "echo first; while [ ! -e go ]; do sleep 0.05; done; echo second", "streaming": true,
+            },
+            "_meta": { "progressToken": "t1" },
+        }),
+    );
+    let notice = client.hear().expect("progress");
+    assert_eq!(notice["method"], "notifications/progress", "{notice}");
+    assert_eq!(notice["params"]["progressToken"], "t1");
+    assert_eq!(notice["params"]["message"], "first\n");
+    std::fs::write(scene.path("ws/go"), "").unwrap();
+    let answer = client.answer_to(id);
+    assert_eq!(checked(&answer)["structuredContent"]["stdout"], "first\nsecond\n");
+    let rest: String =
+        client.notices.iter().filter_map(|notice| notice["params"]["message"].as_str()).collect();
+    assert_eq!(rest, "second\n");
+    // Without a token nobody is told.
+    client.notices.clear();
+    client.call("sandbox_run", json!({ "command": "echo quiet", "streaming": true }));
+    assert!(client.notices.is_empty());
+}

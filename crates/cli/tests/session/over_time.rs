@@ -1,0 +1,235 @@
+//! A session's files over time, through the real command: snapshots, what changed, forks, going back, commits, and
+//! workspaces that outlive sessions.
+
+use ringfence_testing::{Outcome, Scene, Session, Test};
+use serde_json::Value;
+
+use crate::each;
+
+fn direct(scene: &Scene) -> [String; 2] {
+    ["--workspace".into(), scene.workspace().display().to_string()]
+}
+
+fn call(scene: &Scene, words: &[&str]) -> Outcome {
+    Test::in_scene(scene).verb(words.iter().copied()).call()
+}
+
+fn snapshots(scene: &Scene) -> Vec<Value> {
+    let listed = call(scene, &["snapshot", "ls", "--json"]);
+    serde_json::from_str(&listed.code(0).output).unwrap()
+}
+
+/// The files of a diff, each with what happened to it.
+fn changes(session: &Session<'_>, flags: &[&str]) -> Vec<String> {
+    let diff = session.json("diff", flags);
+    let all = diff["changes"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut all: Vec<String> = all
+        .filter(|change| change["root"] == "workspace")
+        .map(|change| format!("{} {}", text(&change["change"]), text(&change["path"])))
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn what_changed_since_a_snapshot_is_told_and_taken_back() {
+    each(|scene| {
+        scene.write("ws/kept", "as it was\n");
+        scene.write("ws/changed", "one\ntwo\nthree\n");
+        scene.write("ws/removed", "gone\n");
+        let session = Session::create(scene, direct(scene));
+        let taken = session.json("snapshot", &["--name", "first"]);
+        session.sh("sed -i s/two/2/ changed; rm removed; echo new > added; chmod 700 kept").code(0);
+        let wanted = ["added added", "changed changed", "mode kept", "removed removed"];
+        assert_eq!(changes(&session, &["--since", "first"]), wanted);
+        let id = taken["id"].as_str().unwrap();
+        let text = session.call("diff", &["--since", id]);
+        text.code(0).stdout_contains("-two\n+2\n").stdout_contains("--- a/");
+        session.call("snapshot", &["--name", "second"]).code(0);
+        session.call("rollback", &["first"]).code(0);
+        assert_eq!(scene.read("ws/changed").as_deref(), Some("one\ntwo\nthree\n"));
+        assert_eq!(scene.read("ws/removed").as_deref(), Some("gone\n"));
+        assert_eq!(scene.read("ws/added"), None);
+        assert!(changes(&session, &["--since", "first"]).is_empty());
+        session.call("rollback", &["second"]).code(0);
+        assert_eq!(scene.read("ws/added").as_deref(), Some("new\n"));
+    });
+}
+
+/// In a directory that is written at once nobody would know how it was.
+#[test]
+fn a_session_that_keeps_its_start_tells_what_changed_since() {
+    each(|scene| {
+        scene.write("ws/file", "before\n");
+        let without = Session::create(scene, direct(scene));
+        without.call("diff", &[] as &[&str]).refused("--keep-start");
+        without.remove();
+        assert!(snapshots(scene).is_empty());
+        let session = Session::create(scene, direct(scene).into_iter().chain(["--keep-start".into()]));
+        assert_eq!(changes(&session, &[]), [] as [&str; 0]);
+        session.sh("echo after > file; mkdir dir; echo x > dir/more").code(0);
+        assert_eq!(changes(&session, &[]), ["added dir", "added dir/more", "changed file"]);
+        session.call("diff", &[] as &[&str]).code(0).stdout_contains("-before\n+after\n");
+        // It goes with the session.
+        assert_eq!(snapshots(scene).len(), 1);
+        session.remove();
+        assert!(snapshots(scene).is_empty(), "the snapshot of its start is still there");
+        let both = ["session", "create", "--overlay", "--keep-start", "--workspace", "."];
+        call(scene, &both).refused("cannot be used with");
+    });
+}
+
+#[test]
+fn forks_begin_where_the_session_is_and_go_their_own_ways() {
+    each(|scene| {
+        scene.write("ws/file", "before\n");
+        let session = Session::create(scene, direct(scene));
+        session.sh("echo mine >> file; echo home > ~/of-home").code(0);
+        let (one, two) = (Session::named(scene), Session::named(scene));
+        for fork in [&one, &two] {
+            call(scene, &["session", "fork", &session.name, "--name", &fork.name])
+                .code(0)
+                .stdout(&format!("{}\n", fork.name));
+            fork.sh("cat file ~/of-home").stdout("before\nmine\nhome\n");
+        }
+        one.sh("echo one > file").code(0);
+        two.sh("echo two > other").code(0);
+        assert_eq!(changes(&one, &[]), ["changed file"]);
+        assert_eq!(changes(&two, &[]), ["added other"]);
+        session.sh("cat file; test ! -e other").code(0).stdout("before\nmine\n");
+        assert_eq!(scene.read("ws/file").as_deref(), Some("before\nmine\n"));
+        // From a snapshot too, several at once, when the session is gone.
+        session.call("snapshot", &["--name", "point"]).code(0);
+        session.remove();
+        let many = Session::named(scene);
+        let made = call(scene, &["session", "fork", "point", "--count", "3", "--name", &many.name]);
+        assert_eq!(made.code(0).output.lines().count(), 3);
+        for name in made.output.lines() {
+            Test::in_scene(scene)
+                .verb(["session", "exec", name])
+                .plain()
+                .run(["cat", "file"])
+                .stdout("before\nmine\n");
+            call(scene, &["session", "rm", name]).code(0);
+        }
+    });
+}
+
+#[test]
+fn an_overlay_is_committed_whole_without_protected_names_and_not_over_the_users_own_changes() {
+    each(|scene| {
+        scene.write("ws/file", "before\n");
+        scene.write("ws/other", "other\n");
+        scene.mkdir("ws/.git/hooks");
+        scene.write("ws/.git/HEAD", "ref: refs/heads/main\n");
+        let session = Session::create(scene, direct(scene).into_iter().chain(["--overlay".into()]));
+        let script =
+            "echo after > file; echo new > new; echo evil > .git/hooks/pre-commit; echo inside > other";
+        session.sh(script).code(0);
+        assert_eq!(scene.read("ws/file").as_deref(), Some("before\n"), "it was written at once");
+        scene.write("ws/other", "changed by its user\n");
+        session.call("commit", &[] as &[&str]).refused("other");
+        assert_eq!(scene.read("ws/file").as_deref(), Some("before\n"), "a part was committed");
+        session
+            .call("commit", &["--only", "file", "--only", "new", "--only", ".git"])
+            .code(0)
+            .stderr_contains("protected");
+        assert_eq!(scene.read("ws/file").as_deref(), Some("after\n"));
+        assert_eq!(scene.read("ws/new").as_deref(), Some("new\n"));
+        assert_eq!(scene.read("ws/other").as_deref(), Some("changed by its user\n"));
+        assert_eq!(scene.read("ws/.git/hooks/pre-commit"), None);
+        session.remove();
+        assert_eq!(scene.read("ws/file").as_deref(), Some("after\n"));
+    });
+}
+
+#[test]
+fn a_snapshot_travels_and_what_is_damaged_is_found() {
+    each(|scene| {
+        scene.write("ws/file", "content of a file\n");
+        let session = Session::create(scene, direct(scene));
+        let id = session.json("snapshot", &["--name", "point"])["id"].as_str().unwrap().to_owned();
+        let archive = scene.path("home/point.tar.zst").display().to_string();
+        call(scene, &["snapshot", "export", "point", &archive]).code(0);
+        call(scene, &["snapshot", "verify"]).code(0);
+        call(scene, &["snapshot", "rm", "point"]).code(0);
+        assert!(snapshots(scene).is_empty());
+        call(scene, &["snapshot", "import", &archive]).code(0).stdout(&format!("{id}\n"));
+        session.sh("echo other > file").code(0);
+        session.call("rollback", &["point"]).code(0);
+        assert_eq!(scene.read("ws/file").as_deref(), Some("content of a file\n"));
+        let objects = walk(&scene.state().join("snapshots/objects"));
+        let object =
+            objects.iter().find(|path| std::fs::read(path).is_ok_and(|read| read.starts_with(b"content of")));
+        let object = object.expect("the file's content");
+        let _ = std::fs::remove_file(object);
+        std::fs::write(object, "other bytes of it!\n").unwrap();
+        let verified = call(scene, &["snapshot", "verify", "--json"]);
+        assert!(verified.exit != 0 && verified.output.contains("\"whole\":false"), "{}", verified.describe());
+    });
+}
+
+fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn a_named_workspace_outlives_its_sessions_and_is_its_users_own() {
+    each(|scene| {
+        let named = ["--workspace-name", "team/site"];
+        let first = Session::create(scene, named);
+        first.sh("echo stays > file").code(0);
+        first.remove();
+        let second = Session::create(scene, named);
+        second.sh("cat file").stdout("stays\n");
+        let listed: Value =
+            serde_json::from_str(&call(scene, &["workspace", "ls", "--json"]).code(0).output).unwrap();
+        assert_eq!(
+            (&listed[0]["name"], &listed[0]["sessions"][0]),
+            (&"team/site".into(), &second.name.as_str().into())
+        );
+        call(scene, &["workspace", "rm", "team/site"]).refused("team/site");
+        second.remove();
+        for name in ["../site", "team/../../etc", "/etc", "team//site", "."] {
+            let made = Session::named(scene).make(["--workspace-name", name]).call();
+            assert_eq!(made.exit, 125, "{name}: {}", made.describe());
+        }
+        // Another user's of the same name is another one.
+        let other = Scene::new(scene.identity);
+        let theirs = Session::create(&other, named);
+        theirs.sh("test ! -e file").code(0);
+        theirs.remove();
+        call(scene, &["workspace", "rm", "team/site"]).code(0);
+        let third = Session::create(scene, named);
+        third.sh("test ! -e file").code(0);
+        third.remove();
+    });
+}
+
+/// Across sessions: the limit is the workspace's own. It takes root to make one.
+#[test]
+fn a_workspace_of_a_size_is_no_larger_in_whatever_session() {
+    each(|scene| {
+        let made = call(scene, &["workspace", "create", "small", "--size", "16M"]);
+        if made.exit == 125 && scene.identity == ringfence_testing::Identity::User {
+            made.stderr_contains("root");
+            return;
+        }
+        made.code(0);
+        let named = ["--workspace-name", "small"];
+        let first = Session::create(scene, named);
+        first.sh("head -c 9M /dev/zero > one").code(0);
+        // It is in one session at a time.
+        let meanwhile = Session::named(scene).make(named).call();
+        assert_eq!(meanwhile.exit, 125, "{}", meanwhile.describe());
+        first.remove();
+        let second = Session::create(scene, named);
+        let outcome = second.sh("head -c 9M /dev/zero > two");
+        assert_ne!(outcome.exit, 0, "{}", outcome.describe());
+        second.sh("stat -c %s one").stdout("9437184\n");
+        second.remove();
+        call(scene, &["workspace", "rm", "small"]).code(0);
+    });
+}
