@@ -19,7 +19,7 @@ const PROGRAM: &str = "/bin/true";
 #[derive(Debug)]
 pub(crate) struct Execs {
     pub(crate) rows: Vec<(Way, Spread)>,
-    pub(crate) absent: Vec<&'static str>,
+    pub(crate) absent: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,7 @@ pub(crate) enum Way {
     CommandLine,
     Nsenter,
     Crun,
+    Runc,
     Runsc,
     Docker,
 }
@@ -43,6 +44,7 @@ impl Way {
             Self::CommandLine => "`ringfence session exec`",
             Self::Nsenter => "`nsenter` into the session's namespaces",
             Self::Crun => "`crun exec`",
+            Self::Runc => "`runc exec`",
             Self::Runsc => "`runsc exec`",
             Self::Docker => "`docker exec`",
         }
@@ -79,9 +81,9 @@ pub(crate) fn measure(stage: &Stage, amount: Amount) -> Result<Execs> {
             contenders
                 .push(Contender { way: Way::Nsenter, run: Box::new(move || quietly(&mut nsenter(guard))) });
         }
-        _ => absent.push("nsenter"),
+        _ => absent.push("nsenter".to_owned()),
     }
-    absent.extend(&containers.absent);
+    absent.extend(containers.absent.iter().cloned());
     for container in &containers.running {
         let way = container.way;
         contenders.push(Contender { way, run: Box::new(move || quietly(&mut container.exec(PROGRAM))) });

@@ -1,25 +1,36 @@
-//! Containers of other tools that are installed here, one of each, to run commands in.
+//! Containers of other tools that are installed here, one of each, to run commands in. All of it, an own daemon of Docker
+//! too, is in the bench's directory and ends with it.
 
 use std::fs;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::json;
 
 use crate::contenders::Way;
 use crate::stage::Stage;
 
 const NAME: &str = "ringfence-bench";
+const SLEEP: &str = "/bin/sleep";
+/// All that is run in a container.
+const PROGRAMS: [&str; 2] = ["/bin/true", SLEEP];
+/// A daemon has so long to answer, and to end.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Container {
     pub(crate) way: Way,
     /// The tool with the flags that come before its verb.
     tool: Vec<String>,
+    /// Ended after its container.
+    _daemon: Option<Daemon>,
 }
 
 pub(crate) struct Containers {
     pub(crate) running: Vec<Container>,
-    pub(crate) absent: Vec<&'static str>,
+    /// What is not there, or can't be used, and why.
+    pub(crate) absent: Vec<String>,
 }
 
 impl Container {
@@ -44,67 +55,152 @@ impl Drop for Container {
     }
 }
 
-/// Start a container with each OCI runtime that is here. Docker only where its daemon runs and has an image.
+/// Start a container with each runtime that is here.
 pub(crate) fn start(stage: &Stage) -> Containers {
-    let root = stage.path().join("runtimes").display().to_string();
-    let candidates = [
-        (
-            Way::Crun,
-            "crun",
-            vec!["crun".into(), "--root".into(), root.clone(), "--cgroup-manager=disabled".into()],
-        ),
-        (
-            Way::Runsc,
-            "runsc",
-            vec!["runsc".into(), "--root".into(), root, "--network=none".into(), "--ignore-cgroups".into()],
-        ),
-    ];
     let mut containers = Containers { running: Vec::new(), absent: Vec::new() };
-    for (way, name, tool) in candidates {
-        match run(stage, Container { way, tool }) {
-            Ok(container) => containers.running.push(container),
-            Err(_) => containers.absent.push(name),
+    let root = match make_root(stage.path()) {
+        Ok(root) => root,
+        Err(error) => {
+            containers.absent.push(format!("containers ({error:#})"));
+            return containers;
         }
+    };
+    let runtimes: [(Way, &str, &[&str]); 3] = [
+        (Way::Crun, "crun", &["--cgroup-manager=disabled"]),
+        (Way::Runc, "runc", &[]),
+        (Way::Runsc, "runsc", &["--network=none", "--ignore-cgroups"]),
+    ];
+    for (way, name, flags) in runtimes {
+        let state = stage.path().join(format!("runtime-{name}")).display().to_string();
+        let tool = [name, "--root", &state].into_iter().chain(flags.iter().copied());
+        let tool = tool.map(str::to_owned).collect();
+        keep(&mut containers, name, run(stage, &root, Container { way, tool, _daemon: None }));
     }
-    match docker() {
-        Ok(container) => containers.running.push(container),
-        Err(_) => containers.absent.push("docker"),
-    }
+    keep(&mut containers, "docker", docker(stage, &root));
     containers
 }
 
-fn run(stage: &Stage, container: Container) -> Result<Container> {
-    let bundle: PathBuf = stage.path().join(format!("bundle-{:?}", container.way));
+fn keep(containers: &mut Containers, name: &str, started: Result<Container>) {
+    match started {
+        Ok(container) => containers.running.push(container),
+        Err(error) => containers.absent.push(format!("{name} ({error:#})")),
+    }
+}
+
+/// A root directory with two programs and what they are linked to.
+fn make_root(stage: &Path) -> Result<PathBuf> {
+    let root = stage.join("root");
+    for directory in ["proc", "dev", "sys", "tmp", "etc"] {
+        fs::create_dir_all(root.join(directory))?;
+    }
+    for program in PROGRAMS {
+        let linked = Command::new("ldd").arg(program).output().context("cannot start ldd")?;
+        let linked = String::from_utf8_lossy(&linked.stdout).into_owned();
+        let libraries = linked.split_whitespace().filter(|word| word.starts_with('/'));
+        for file in libraries.chain([program]) {
+            let to = root.join(file.trim_start_matches('/'));
+            fs::create_dir_all(to.parent().context("a file has a directory")?)?;
+            fs::copy(file, &to).with_context(|| format!("cannot copy {file}"))?;
+        }
+    }
+    Ok(root)
+}
+
+fn is_in_path(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(name).exists())
+}
+
+fn run(stage: &Stage, root: &Path, container: Container) -> Result<Container> {
+    let name = container.tool[0].clone();
+    ensure!(is_in_path(&name), "not installed");
+    let bundle: PathBuf = stage.path().join(format!("bundle-{name}"));
     fs::create_dir_all(&bundle)?;
-    let made =
-        Command::new(&container.tool[0]).arg("spec").current_dir(&bundle).stdout(Stdio::null()).status()?;
-    ensure!(made.success(), "no bundle");
+    succeeds(Command::new(&name).arg("spec").current_dir(&bundle))?;
     let path = bundle.join("config.json");
     let mut config: serde_json::Value = serde_json::from_slice(&fs::read(&path)?)?;
-    config["root"] = serde_json::json!({ "path": "/", "readonly": true });
+    config["root"] = json!({ "path": root, "readonly": true });
     config["process"]["terminal"] = false.into();
-    config["process"]["args"] = serde_json::json!(["/bin/sleep", "100000"]);
+    config["process"]["args"] = json!([SLEEP, "100000"]);
+    // A host that has both versions has no cgroup that could be shown.
+    if let Some(mounts) = config["mounts"].as_array_mut() {
+        mounts.retain(|mount| mount["type"] != "cgroup");
+    }
     fs::write(&path, serde_json::to_vec(&config)?)?;
     let bundle = bundle.display().to_string();
-    let started = container
-        .call(&["run", "--detach", "--bundle", &bundle, NAME])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()?;
-    ensure!(started.success(), "not started");
+    let words = ["run", "--detach", "--bundle", &bundle, NAME];
+    if let Err(plain) = succeeds(&mut container.call(&words)) {
+        // crun refuses a host with both versions; it looks where the second one is mounted.
+        let script = "umount /sys/fs/cgroup/unified && exec \"$@\"";
+        let mut elsewhere = Command::new("unshare");
+        elsewhere.args(["--mount", "sh", "-c", script, "sh"]).args(&container.tool).args(words);
+        let is_crun = container.way == Way::Crun;
+        ensure!(is_crun && succeeds(elsewhere.stdin(Stdio::null())).is_ok(), plain);
+    }
     Ok(container)
 }
 
-fn docker() -> Result<Container> {
-    let container = Container { way: Way::Docker, tool: vec!["docker".into()] };
-    let images = container.call(&["images", "--quiet"]).stderr(Stdio::null()).output()?;
-    let images = String::from_utf8_lossy(&images.stdout).into_owned();
-    let Some(image) = images.lines().next() else { anyhow::bail!("no image") };
-    let started = container
-        .call(&["run", "--detach", "--network=none", "--name", NAME, image, "/bin/sleep", "100000"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()?;
-    ensure!(started.success(), "not started");
+/// Its last words are why.
+fn succeeds(command: &mut Command) -> Result<()> {
+    // Not pipes: a container that is detached would hold them.
+    let log = tempfile::NamedTempFile::new()?;
+    let status = command.stdout(log.reopen()?).stderr(log.reopen()?).status().context("not installed")?;
+    let said = fs::read_to_string(log.path()).unwrap_or_default();
+    let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
+    ensure!(status.success(), "{}", last.trim().chars().take(160).collect::<String>());
+    Ok(())
+}
+
+/// Docker's daemon, without a network.
+struct Daemon(Child);
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It ends its own helpers when it is told to, and not when it is killed.
+        let pid = self.0.id().to_string();
+        let _ = Command::new("kill").args(["-TERM", &pid]).status();
+        let deadline = Instant::now() + PATIENCE;
+        while matches!(self.0.try_wait(), Ok(None)) {
+            if Instant::now() > deadline {
+                let _ = self.0.kill();
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn docker(stage: &Stage, root: &Path) -> Result<Container> {
+    ensure!(is_in_path("docker") && is_in_path("dockerd"), "not installed");
+    let place = stage.path().join("docker");
+    fs::create_dir_all(&place)?;
+    let at = |name: &str| place.join(name).display().to_string();
+    let host = format!("unix://{}", at("socket"));
+    let mut daemon = Command::new("setpriv");
+    daemon.args(["--pdeathsig", "TERM", "dockerd", "--iptables=false", "--ip6tables=false", "--bridge=none"]);
+    daemon.args([
+        "--data-root",
+        &at("data"),
+        "--exec-root",
+        &at("exec"),
+        "--pidfile",
+        &at("pid"),
+        "--host",
+        &host,
+    ]);
+    let daemon = daemon.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let tool = ["docker", "--host", &host].map(str::to_owned).to_vec();
+    let container = Container { way: Way::Docker, tool, _daemon: Some(Daemon(daemon)) };
+    let deadline = Instant::now() + PATIENCE;
+    while let Err(error) = succeeds(&mut container.call(&["version"])) {
+        if Instant::now() > deadline {
+            bail!("its daemon does not start: {error:#}");
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let archive = place.join("root.tar");
+    succeeds(Command::new("tar").arg("-C").arg(root).arg("-cf").arg(&archive).arg("."))?;
+    succeeds(&mut container.call(&["import", &archive.display().to_string(), NAME]))?;
+    let words = ["run", "--detach", "--network=none", "--name", NAME, NAME, SLEEP, "100000"];
+    succeeds(&mut container.call(&words))?;
     Ok(container)
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::Amount;
-use crate::stage::Stage;
+use crate::stage::{LIFE, Stage};
 
 /// Milliseconds.
 #[derive(Debug)]
@@ -78,7 +78,18 @@ fn fill(directory: &Path, files: usize, bytes: usize) -> Result<()> {
 
 fn twice(stage: &Stage, name: &str, workspace: &Path) -> Result<(f64, f64)> {
     let path = workspace.to_str().context("a path that is not UTF-8")?;
-    stage.call(["session", "create", "--name", name, "--profile", "restrictive", "--workspace", path])?;
+    stage.call([
+        "session",
+        "create",
+        "--name",
+        name,
+        "--profile",
+        "restrictive",
+        "--ttl",
+        LIFE,
+        "--workspace",
+        path,
+    ])?;
     let first = timed(|| stage.call(["session", "snapshot", name]))?;
     let again = timed(|| stage.call(["session", "snapshot", name]))?;
     Ok((first, again))

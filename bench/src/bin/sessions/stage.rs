@@ -7,6 +7,9 @@ use anyhow::{Context, Result, ensure};
 use ringfence_sandbox::Sandbox;
 use tempfile::TempDir;
 
+/// What a killed bench leaves ends by itself.
+pub(crate) const LIFE: &str = "1h";
+
 pub(crate) struct Stage {
     place: TempDir,
     ringfence: PathBuf,
@@ -42,7 +45,7 @@ impl Stage {
     }
 
     pub(crate) fn create(&self, name: &str) -> Result<Sandbox> {
-        self.call(["session", "create", "--name", name, "--profile", "restrictive"])?;
+        self.call(["session", "create", "--name", name, "--profile", "restrictive", "--ttl", LIFE])?;
         Ok(Sandbox::open(&self.place.path().join("state/sessions"), name)?)
     }
 }

@@ -1,0 +1,192 @@
+//! Two connections to the protocol: the pipes of a `ringfence mcp`, and a kept connection to `/mcp` of a server.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+
+pub(crate) trait Connection {
+    /// A request's result.
+    fn ask(&mut self, method: &str, params: &Value) -> Result<Value>;
+}
+
+fn hello() -> Value {
+    json!({
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "bench", "version": "1" },
+    })
+}
+
+fn request(id: u64, method: &str, params: &Value) -> String {
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
+}
+
+const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
+fn command(ringfence: &Path, place: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(ringfence);
+    command.args(words).env("RINGFENCE_STATE_DIR", place.join("state")).current_dir(place);
+    command
+}
+
+/// Ended when dropped: a client that goes away ends what it made.
+pub(crate) struct Stdio {
+    child: Child,
+    to: Option<ChildStdin>,
+    from: BufReader<ChildStdout>,
+    next: u64,
+}
+
+impl Stdio {
+    pub(crate) fn start(ringfence: &Path, place: &Path) -> Result<Self> {
+        let mut child = command(ringfence, place, &["mcp", "--private"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .context("cannot start ringfence mcp")?;
+        let to = child.stdin.take();
+        let from = BufReader::new(child.stdout.take().context("no pipe")?);
+        let mut this = Self { child, to, from, next: 0 };
+        this.ask("initialize", &hello())?;
+        this.send(INITIALIZED)?;
+        Ok(this)
+    }
+
+    fn send(&mut self, line: &str) -> Result<()> {
+        let to = self.to.as_mut().context("it is closed")?;
+        to.write_all(format!("{line}\n").as_bytes())?;
+        Ok(())
+    }
+}
+
+impl Connection for Stdio {
+    fn ask(&mut self, method: &str, params: &Value) -> Result<Value> {
+        self.next += 1;
+        let id = self.next;
+        self.send(&request(id, method, params))?;
+        loop {
+            let mut line = String::new();
+            ensure!(self.from.read_line(&mut line)? > 0, "ringfence mcp has ended");
+            let mut message: Value = serde_json::from_str(&line)?;
+            if message["id"] == id {
+                ensure!(message.get("error").is_none(), "{method}: {message}");
+                return Ok(message["result"].take());
+            }
+        }
+    }
+}
+
+impl Drop for Stdio {
+    fn drop(&mut self) {
+        self.to = None;
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) struct Http {
+    server: Child,
+    stream: BufReader<TcpStream>,
+    head: String,
+    session: Option<String>,
+    next: u64,
+}
+
+impl Http {
+    pub(crate) fn start(ringfence: &Path, place: &Path) -> Result<Self> {
+        let mut server = command(ringfence, place, &["serve", "--json", "--listen", "127.0.0.1:0"])
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .context("cannot start ringfence serve")?;
+        let mut told = String::new();
+        BufReader::new(server.stdout.take().context("no pipe")?).read_line(&mut told)?;
+        let told: Value = serde_json::from_str(&told).context("the server did not start")?;
+        let address = told["addresses"][0].as_str().and_then(|url| url.strip_prefix("http://"));
+        let address = address.context("no address")?.to_owned();
+        let key = command(ringfence, place, &["key", "create", "--user", "bench"]).output()?;
+        let key = String::from_utf8(key.stdout)?;
+        let stream = TcpStream::connect(&address)?;
+        stream.set_nodelay(true)?;
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
+             accept: application/json, text/event-stream\r\n",
+            key.trim()
+        );
+        let mut this = Self { server, stream: BufReader::new(stream), head, session: None, next: 0 };
+        this.ask("initialize", &hello())?;
+        this.post(INITIALIZED)?;
+        Ok(this)
+    }
+
+    fn post(&mut self, body: &str) -> Result<String> {
+        let session = self.session.as_ref().map_or(String::new(), |id| {
+            format!("mcp-session-id: {id}\r\nmcp-protocol-version: 2025-11-25\r\n")
+        });
+        let text = format!("{}{session}content-length: {}\r\n\r\n{body}", self.head, body.len());
+        self.stream.get_mut().write_all(text.as_bytes())?;
+        let (mut length, mut chunked) = (0, false);
+        loop {
+            let mut line = String::new();
+            ensure!(self.stream.read_line(&mut line)? > 0, "the server has closed the connection");
+            let line = line.trim_end();
+            if line.is_empty() {
+                break;
+            }
+            if let Some((name, value)) = line.split_once(": ") {
+                match name.to_ascii_lowercase().as_str() {
+                    "content-length" => length = value.parse()?,
+                    "transfer-encoding" => chunked = value == "chunked",
+                    "mcp-session-id" => self.session = Some(value.to_owned()),
+                    _ => {}
+                }
+            }
+        }
+        let mut body = Vec::new();
+        if !chunked {
+            body.resize(length, 0);
+            self.stream.read_exact(&mut body)?;
+        }
+        while chunked {
+            let mut size = String::new();
+            self.stream.read_line(&mut size)?;
+            let size = usize::from_str_radix(size.trim(), 16)?;
+            let mut chunk = vec![0; size + 2];
+            self.stream.read_exact(&mut chunk)?;
+            body.extend_from_slice(&chunk[..size]);
+            chunked = size > 0;
+        }
+        Ok(String::from_utf8(body)?)
+    }
+}
+
+impl Connection for Http {
+    fn ask(&mut self, method: &str, params: &Value) -> Result<Value> {
+        self.next += 1;
+        let id = self.next;
+        let body = self.post(&request(id, method, params))?;
+        for data in body.lines().filter_map(|line| line.strip_prefix("data:")).chain([body.as_str()]) {
+            let Ok(mut message) = serde_json::from_str::<Value>(data.trim()) else { continue };
+            if message["id"] == id {
+                ensure!(message.get("error").is_none(), "{method}: {message}");
+                return Ok(message["result"].take());
+            }
+        }
+        bail!("{method}: no answer in {body}")
+    }
+}
+
+impl Drop for Http {
+    fn drop(&mut self) {
+        if let Some(session) = self.session.take() {
+            let text = self.head.replacen("POST", "DELETE", 1);
+            let text = format!("{text}mcp-session-id: {session}\r\ncontent-length: 0\r\n\r\n");
+            let _ = self.stream.get_mut().write_all(text.as_bytes());
+            let _ = self.stream.read_line(&mut String::new());
+        }
+        let pid = rustix::process::Pid::from_child(&self.server);
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let _ = self.server.wait();
+    }
+}
