@@ -321,6 +321,10 @@ fn t_gives_a_terminal_of_its_own() {
         let (code, shown) = on_a_terminal(scene, args, &[]);
         assert_eq!(code, 7, "{shown}");
         assert!(shown.contains("/dev/pts/0") && shown.contains("hello"), "{shown}");
+        // One that lets go of it is not hung up on, and may take it again.
+        let args = "run -t -- sh -c 'exec <&- >&- 2>&-; sleep 0.3; echo again >/dev/tty; exit 7'";
+        let (code, shown) = on_a_terminal(scene, args, &[]);
+        assert_eq!((code, shown.contains("again")), (7, true), "{shown}");
         // The twin: without -t the command sees that it has no terminal of its own here.
         let outcome = Test::in_scene(scene).plain().run(["sh", "-c", "test -t 1"]);
         outcome.code(1);

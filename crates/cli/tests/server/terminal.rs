@@ -161,6 +161,22 @@ fn the_last_output_comes_before_the_end() {
     let _ = server.ask(Some(&key), "DELETE", &at, None).status(204);
 }
 
+/// A command that has closed its terminal is not hung up on: it ends as it wants to, and may open the terminal again.
+#[test]
+fn a_command_that_lets_go_of_its_terminal_lives_on() {
+    let scene = scene();
+    let server = server(&scene);
+    let key = server.key("ada", "operator");
+    let at = sandbox(&server, &key, &json!({}));
+    let script = "exec <&- >&- 2>&-; sleep 0.5; echo again >/dev/tty; sleep 0.5; exit 7";
+    let mut socket = start(&server, &key, &at, json!(["sh", "-c", script]));
+    started(&mut socket);
+    let (shown, told) = socket.until_text();
+    let code = told.as_ref().map(|told| &told["exit"]["code"]);
+    assert_eq!((shown.as_str(), code), ("again\r\n", Some(&json!(7))), "{told:?}");
+    let _ = server.ask(Some(&key), "DELETE", &at, None).status(204);
+}
+
 /// A client that has typed more than anybody read, and reads only when the server has said its last word: a connection that is
 /// closed over unread bytes takes back what it was sent last.
 #[test]

@@ -38,6 +38,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A client that takes nothing for so long is gone.
 const STUCK: Duration = Duration::from_secs(60);
 const PING: Duration = Duration::from_secs(30);
+/// After the last process let go of the terminal: one may open it again.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const LAST_WORDS: Duration = Duration::from_millis(300);
 /// Until a client has taken what it was sent last, and says so by closing.
 pub(super) const PARTING: Duration = Duration::from_secs(30);
@@ -238,18 +240,20 @@ async fn say(socket: &mut WebSocket, value: Value) -> Result<(), Gone> {
     send(socket, Message::Text(value.to_string().into())).await
 }
 
-/// Until the command has closed its terminal.
+/// Until the command has ended. A command may close its terminal and live on, and may open it again: the far end stays open as
+/// long as it lives, or it would be hung up on.
 async fn carry(running: &mut Running, terminal: File, socket: &mut WebSocket) -> Result<(), Gone> {
     let Screen { mut shown, mut keys, terminal } = Screen::new(terminal).map_err(|_| Gone)?;
     say(socket, json!({ "started": { "process": running.process.id() } })).await?;
     let mut typed: VecDeque<u8> = VecDeque::new();
     let mut ping = tokio::time::interval(PING);
+    let mut closed = false;
     loop {
         tokio::select! {
             biased;
-            bytes = read(&mut shown) => match bytes {
+            bytes = read(&mut shown), if !closed => match bytes {
                 Ok(bytes) if !bytes.is_empty() => send(socket, Message::Binary(bytes.into())).await?,
-                _ => return Ok(()),
+                _ => closed = true,
             },
             _ = running.process.wait() => return rest(&mut shown, socket).await,
             wrote = write(&mut keys, &mut typed), if !typed.is_empty() => {
@@ -263,6 +267,7 @@ async fn carry(running: &mut Running, terminal: File, socket: &mut WebSocket) ->
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                 _ => return Err(Gone),
             },
+            () = tokio::time::sleep(LOOK_AGAIN), if closed => closed = false,
             _ = ping.tick() => send(socket, Message::Ping(Default::default())).await?,
         }
     }

@@ -6,10 +6,17 @@ use std::time::Duration;
 
 use ringfence_linux::window_size;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcsetattr, tcsetwinsize};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
+};
 
 /// How long a caller that does not read is waited for at the end.
 const LAST_WAIT: Duration = Duration::from_secs(1);
+
+/// After the command let go of its terminal: it may open it again.
+const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// End of file, as a terminal's user types it.
 const END_OF_INPUT: &[u8] = b"\x04";
@@ -20,6 +27,8 @@ pub(crate) struct Relay {
     master: OwnedFd,
     before: Option<Termios>,
     keyboard_open: bool,
+    /// The command lives, and has let go of its terminal, which is ready all the time then: when to look again.
+    deserted: Option<OwnedFd>,
 }
 
 impl Relay {
@@ -32,7 +41,7 @@ impl Relay {
             let _ = tcsetattr(terminal, OptionalActions::Now, &raw);
         }
         let _ = rustix::io::ioctl_fionbio(&master, true);
-        let relay = Self { master, before, keyboard_open: true };
+        let relay = Self { master, before, keyboard_open: true, deserted: None };
         relay.resize();
         relay
     }
@@ -40,7 +49,9 @@ impl Relay {
     /// What to wait for next: output of the sandbox, or, while the caller's own output takes no more, room there. The loop
     /// that carries must never wait in a write: the deadline is its too.
     pub(crate) fn output(&self) -> PollFd<'_> {
-        if takes_output(Duration::ZERO) {
+        if let Some(timer) = &self.deserted {
+            PollFd::from_borrowed_fd(timer.as_fd(), PollFlags::IN)
+        } else if takes_output(Duration::ZERO) {
             PollFd::from_borrowed_fd(self.master.as_fd(), PollFlags::IN)
         } else {
             PollFd::from_borrowed_fd(rustix::stdio::stdout(), PollFlags::OUT)
@@ -52,7 +63,7 @@ impl Relay {
         let mut polled = [PollFd::from_borrowed_fd(self.master.as_fd(), PollFlags::OUT)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let takes = poll(&mut polled, Some(&now)).is_ok_and(|ready| ready > 0);
-        (self.keyboard_open && takes).then(rustix::stdio::stdin)
+        (self.keyboard_open && takes && self.deserted.is_none()).then(rustix::stdio::stdin)
     }
 
     pub(crate) fn resize(&self) {
@@ -85,7 +96,7 @@ impl Relay {
     }
 
     /// What the sandbox wrote; false when there was nothing, or no room for it.
-    fn show(&self) -> bool {
+    fn show(&mut self) -> bool {
         if !takes_output(Duration::ZERO) {
             return false;
         }
@@ -95,16 +106,33 @@ impl Relay {
             Ok(read) if read > 0 => {
                 let mut out = std::io::stdout().lock();
                 let _ = out.write_all(&buffer[..read]).and_then(|()| out.flush());
+                self.deserted = None;
                 true
             }
-            _ => false,
+            // Where there is no timer, it is looked at all the time.
+            Err(Errno::IO) => {
+                self.deserted = timer(LOOK_AGAIN).ok();
+                false
+            }
+            _ => {
+                self.deserted = None;
+                false
+            }
         }
     }
 
     /// Show what is left and give the terminal back.
-    pub(crate) fn finish(self) {
+    pub(crate) fn finish(mut self) {
         while takes_output(LAST_WAIT) && self.show() {}
     }
+}
+
+/// Ready once, after so long.
+fn timer(after: Timespec) -> rustix::io::Result<OwnedFd> {
+    let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?;
+    let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: after };
+    timerfd_settime(&timer, TimerfdTimerFlags::empty(), &once)?;
+    Ok(timer)
 }
 
 /// Does the caller's stdout take more, within this time?
