@@ -74,7 +74,8 @@ pub fn move_fd(from: BorrowedFd<'_>, to: RawFd) -> io::Result<()> {
         // SAFETY: F_SETFD takes a number.
         unsafe { libc::fcntl(to, libc::F_SETFD, 0) }
     } else {
-        // SAFETY: dup2 replaces the descriptor `to`; callers use it for 0, 1 and 2 only.
+        // SAFETY: dup2 replaces the descriptor `to`; callers use it for 0, 1 and 2, or just before an exec, for numbers that
+        // nothing uses any more.
         unsafe { libc::dup2(from.as_raw_fd(), to) }
     };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }

@@ -47,10 +47,11 @@ pub use namespaces::{
 };
 pub use network::{NetworkShape, Settings, SocketShape, make_socket};
 pub use process::{
-    ChildNews, Exited, Reaped, adopt_orphans, become_user, environment_names, exec, exit_now, has_children,
-    kill_all, kill_group, kill_process, next_child_news, own_usage, read_kernel_file, reap,
-    replace_environment, scrub_environment, set_die_with_parent, set_dumpable, set_hostname, set_limit,
-    start_session, start_time, wait_for, wait_for_any,
+    ChildNews, Exited, Reaped, adopt_orphans, become_user, change_environment, environment_names, exec,
+    exit_now, has_children, hide_arguments, is_living, kill_all, kill_group, kill_process, next_child_news,
+    own_usage, pid_namespace, read_kernel_file, reap, replace_environment, scrub_environment,
+    set_die_with_parent, set_dumpable, set_hostname, set_limit, start_session, start_time, wait_for,
+    wait_for_any,
 };
 pub use pty::{Pty, make_controlling, open_pty, window_size};
 pub use signals::{SignalFd, reset_signal_actions, restore_pipe_signal, stop_self, unblock_all};

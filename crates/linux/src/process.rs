@@ -83,6 +83,41 @@ pub fn scrub_environment() {
     }
 }
 
+/// Show this as the command line of this process, and of its forks from here on, instead of its arguments. They are gone
+/// then: nothing may ask for them any more.
+pub fn hide_arguments(shown: &str) -> io::Result<()> {
+    unsafe extern "C" {
+        /// The first argument, where the kernel has put it.
+        static program_invocation_name: *mut libc::c_char;
+    }
+    // SAFETY: the C library has set it before `main`, and nothing sets it again.
+    let first = unsafe { program_invocation_name }.cast::<u8>();
+    let mut length = 0;
+    for argument in std::env::args_os() {
+        let wanted = argument.as_bytes();
+        for (at, byte) in wanted.iter().chain(&[0]).enumerate() {
+            // SAFETY: the kernel puts the arguments behind each other, each with a zero at its end. All up to here were what
+            // the runtime says they are, so that this is the next byte of the same one, or the first of the next one.
+            if unsafe { *first.add(length + at) } != *byte {
+                return Err(io::Error::other("the arguments of this process are not where they should be"));
+            }
+        }
+        length += wanted.len() + 1;
+    }
+    if length == 0 {
+        return Ok(());
+    }
+    // SAFETY: the bytes that were just read, in writable memory of this process alone, which has one thread.
+    let area = unsafe { std::slice::from_raw_parts_mut(first, length) };
+    area.fill(0);
+    let room = shown.len().min(length.saturating_sub(2));
+    area[..room].copy_from_slice(&shown.as_bytes()[..room]);
+    // A last byte that is not zero tells the kernel that this is one text, which ends at the first zero: without it the
+    // command line would be as long as it was, and `ps` would show the emptiness behind.
+    area[length - 1] = u8::from(length > 1);
+    Ok(())
+}
+
 /// Replace every variable of this process, which has one thread, by these.
 pub fn replace_environment(variables: &[(OsString, OsString)]) {
     let had = environment_names();
@@ -90,6 +125,20 @@ pub fn replace_environment(variables: &[(OsString, OsString)]) {
     unsafe {
         had.iter().for_each(|name| std::env::remove_var(name));
         variables.iter().for_each(|(name, value)| std::env::set_var(name, value));
+    }
+}
+
+/// Set these variables of this process, which has one thread, or take them away. The others' values are not touched, and not
+/// copied: they may be secrets.
+pub fn change_environment(changes: &[(&str, Option<&OsStr>)]) {
+    // SAFETY: no other thread reads the environment meanwhile, since there is none.
+    unsafe {
+        for (name, value) in changes {
+            match value {
+                Some(value) => std::env::set_var(name, value),
+                None => std::env::remove_var(name),
+            }
+        }
     }
 }
 
@@ -131,7 +180,7 @@ pub fn start_time(pid: u32) -> Option<u64> {
 }
 
 /// Whether the process that began then is there and has not ended: one that nobody has waited for yet has.
-pub(crate) fn is_living(pid: u32, started: u64) -> bool {
+pub fn is_living(pid: u32, started: u64) -> bool {
     let Ok(stat) = read_kernel_file(format!("/proc/{pid}/stat")) else { return false };
     let Some((_, fields)) = stat.rsplit_once(") ") else { return false };
     let mut fields = fields.split(' ');
@@ -140,7 +189,7 @@ pub(crate) fn is_living(pid: u32, started: u64) -> bool {
 }
 
 /// Which pid namespace this process is in; 0 where /proc does not say.
-pub(crate) fn pid_namespace() -> u64 {
+pub fn pid_namespace() -> u64 {
     rustix::fs::stat("/proc/self/ns/pid").map_or(0, |facts| facts.st_ino)
 }
 

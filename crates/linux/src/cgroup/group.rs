@@ -168,6 +168,13 @@ impl Cgroup {
         }
     }
 
+    /// v2: take a process in that was started elsewhere. On v1 it enters by itself, by [`Self::v1_entrances`].
+    pub fn take_in(&self, pid: i32) -> Result<(), CgroupError> {
+        let Some((None, path)) = self.directories.first() else { return Ok(()) };
+        let path = path.join("cgroup.procs");
+        fs::write(&path, pid.to_string()).map_err(failed("write", &path))
+    }
+
     /// v1: the files to which a single-threaded process writes `0` to enter. `cgroup.procs` would wait for an RCU
     /// grace period, milliseconds on a quiet machine.
     pub fn v1_entrances(&self) -> Result<Vec<OwnedFd>, CgroupError> {

@@ -7,6 +7,7 @@
 mod args;
 mod assemble;
 mod compile;
+mod conditions;
 mod data;
 mod install;
 mod notify;
@@ -19,6 +20,7 @@ mod emulate;
 
 pub use assemble::{Insn, Program};
 pub use compile::{CompileError, compile};
+pub use conditions::{CallRule, Condition, UnixSockets};
 pub use install::{Listen, install};
 pub use notify::{Listener, Notification};
 pub use rules::{ClosedAction, Decision, Rules};
