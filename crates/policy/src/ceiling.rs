@@ -33,6 +33,9 @@ fn lowered(ceiling: &Policy, request: &Layer) -> Layer {
     let base = profile(request.profile.unwrap_or(ceiling.profile));
     let mut layer = Layer { profile: Some(base.profile), ..Layer::default() };
     layer.provider = (ceiling.provider != base.provider).then_some(ceiling.provider);
+    // Whoever names no image gets the ceiling's, and not the host's own directories.
+    layer.image.clone_from(&ceiling.image);
+    layer.runtime = ceiling.runtime.clone();
     let (most, had, to) = (&ceiling.filesystem, &base.filesystem, &mut layer.filesystem);
     to.host = (had.host > most.host).then_some(most.host);
     to.toolchains = (had.toolchains && !most.toolchains).then_some(false);
@@ -115,6 +118,7 @@ mod tests {
         for (text, clause) in [
             ("profile = 'permissive'", "profile"),
             ("waive = ['network']", "waive"),
+            ("image = 'any'", "image"),
             ("[filesystem]\nhost = 'all'", "filesystem.host"),
             ("[filesystem]\nread = ['/srv']", "filesystem.read"),
             ("[filesystem]\nwrite = ['/srv']", "filesystem.write"),
@@ -141,6 +145,15 @@ mod tests {
             merged(&most, "[network]\nallow = ['a.example.org']\n[environment]\nset = { A = 'b' }").unwrap();
         assert_eq!(granted.network.mode, NetworkMode::Allow);
         assert_eq!(granted.environment.set["A"], "b");
+    }
+
+    #[test]
+    fn a_ceiling_has_one_image_and_everybody_gets_it() {
+        let most = ceiling("image = 'python'");
+        assert_eq!(merged(&most, "").unwrap().image.as_deref(), Some("python"));
+        assert_eq!(merged(&most, "image = 'python'").unwrap().image.as_deref(), Some("python"));
+        assert_eq!(merged(&most, "image = 'other'").unwrap_err(), ["image"]);
+        assert_eq!(merged(&ceiling(""), "").unwrap().image, None);
     }
 
     #[test]

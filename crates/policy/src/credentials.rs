@@ -91,8 +91,15 @@ pub fn masked_variable(name: &str, value: &str) -> String {
 pub fn masked_words<S: AsRef<str>>(words: &[S], known: &[&str]) -> Vec<String> {
     let mut shown: Vec<String> = Vec::with_capacity(words.len());
     let mut before: Option<&str> = None;
+    let mut by_p = false;
     for word in words {
         let word = word.as_ref();
+        if by_p && let Some(head) = password_by_p(word) {
+            shown.push(format!("{head}{MASKED}"));
+            before = Some(word);
+            continue;
+        }
+        by_p |= takes_password_by_p(word.rsplit('/').next().unwrap_or(word));
         let named =
             before.is_some_and(|flag| flag.starts_with('-') && !flag.contains('=') && is_secret_name(flag));
         let user = matches!(before, Some("-u" | "--user" | "--proxy-user"));
@@ -114,8 +121,18 @@ pub fn masked_text(text: &str, known: &[&str]) -> String {
     }
     let mut out = String::with_capacity(text.len());
     let mut rest = text.as_str();
+    let mut by_p = false;
     while let Some(first) = rest.chars().next() {
-        if let Some(after) = private_key(rest) {
+        let name = &rest[..run(rest, is_name)];
+        by_p = match first {
+            '\n' | ';' | '|' | '&' => false,
+            _ => by_p || takes_password_by_p(name),
+        };
+        if by_p && let Some(head) = password_by_p(name) {
+            out.push_str(head);
+            out.push_str(MASKED);
+            rest = &rest[run(rest, is_value)..];
+        } else if let Some(after) = private_key(rest) {
             out.push_str(MASKED);
             rest = after;
         } else if let Some((head, after)) = address_password(rest) {
@@ -130,6 +147,27 @@ pub fn masked_text(text: &str, known: &[&str]) -> String {
         }
     }
     out
+}
+
+/// Programs whose `-pWORD` is a password, with nothing in between.
+fn takes_password_by_p(program: &str) -> bool {
+    const PROGRAMS: [&str; 9] = [
+        "mysql",
+        "mysqldump",
+        "mysqladmin",
+        "mysqlimport",
+        "mysqlsh",
+        "mariadb",
+        "mariadb-dump",
+        "mariadb-admin",
+        "sshpass",
+    ];
+    PROGRAMS.contains(&program)
+}
+
+/// `-p`, where a password follows it at once.
+fn password_by_p(word: &str) -> Option<&str> {
+    word.strip_prefix("-p").filter(|password| !password.is_empty()).map(|_| "-p")
 }
 
 fn is_name(character: char) -> bool {
@@ -228,6 +266,10 @@ mod tests {
             ("curl|-H|Authorization: Bearer planted-value-1", "curl|-H|Authorization: Bearer [masked]"),
             ("curl|-H|authorization:Basic cGxhbnRlZA==", "curl|-H|authorization:Basic [masked]"),
             ("curl|-u|ada:planted", "curl|-u|ada:[masked]"),
+            ("mysql|-u|root|-pplanted|-h|db", "mysql|-u|root|-p[masked]|-h|db"),
+            ("sudo|/usr/bin/mysqldump|-pplanted", "sudo|/usr/bin/mysqldump|-p[masked]"),
+            ("sh|-c|mysql -u root -pplanted x; ls -part", "sh|-c|mysql -u root -p[masked] x; ls -part"),
+            ("ssh|-p22|mysql", "ssh|-p22|mysql"),
             ("tool|--password|planted|x", "tool|--password|[masked]|x"),
             ("tool|--api-key=planted", "tool|--api-key=[masked]"),
             ("env|DB_PASSWORD=planted|x", "env|DB_PASSWORD=[masked]|x"),

@@ -12,6 +12,7 @@ use crate::bound::{Bound, Cpus};
 use crate::model::{Clause, HostFiles, NetworkMode, ProfileName, SyscallProfile, Workspace};
 use crate::network::{AddressRange, HostName, HostRule, HttpRule, SecretRule};
 use crate::provider::ProviderName;
+use crate::runtime::RuntimeName;
 use crate::units::{ByteSize, Span};
 
 /// A Ringfence policy as written in `ringfence.toml`, `config.toml` or a `--policy` file.
@@ -24,6 +25,12 @@ pub struct Layer {
     /// What builds the sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<ProviderName>,
+    /// The image whose system directories are shown in place of the host's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// Which runtime the provider drives: of `oci`, or one that Docker has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<RuntimeName>,
     /// Clauses to give up, by name. The receipt lists them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waive: Vec<Clause>,

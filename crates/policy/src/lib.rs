@@ -23,6 +23,7 @@ mod profiles;
 mod protected;
 mod provider;
 mod reasons;
+mod runtime;
 mod schema;
 mod secrets;
 mod show;
@@ -56,10 +57,11 @@ pub use network::{
     SecretRule, SecretRuleError, SecretSource, address_class,
 };
 pub use origin::{Origin, Origins};
-pub use profiles::{ProfileError, profile};
+pub use profiles::{ProfileError, profile, toolchain_variables};
 pub use protected::{Protected, ProtectedKind, protected};
 pub use provider::{ProviderName, ProviderNameError};
 pub use reasons::{Blocked, Remedy, TomlRule, remedy, rule_layer};
+pub use runtime::{RuntimeName, RuntimeNameError};
 pub use schema::{actions_schema, json_schema};
 pub use secrets::{Secret, secrets};
 pub use show::Row;

@@ -12,6 +12,7 @@ use crate::merge::{MergeError, merge_part};
 use crate::model::{Network, NetworkMode, Policy, ProfileName, Workspace};
 use crate::origin::Origin;
 use crate::provider::ProviderName;
+use crate::runtime::RuntimeName;
 
 /// One clause that would give the sandbox more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -58,6 +59,16 @@ pub fn loosens(before: &Policy, layer: &Layer) -> Vec<Loosening> {
         |other: &ProviderName| *other != before.provider && other.strength() <= before.provider.strength();
     if let Some(provider) = layer.provider.filter(weaker) {
         found.change("provider", before.provider, provider);
+    }
+    // Other programs, and settings of theirs: what they are is not known here.
+    if let Some(image) = layer.image.as_ref().filter(|image| before.image.as_ref() != Some(*image)) {
+        found.change("image", before.image.as_deref().unwrap_or("none"), image);
+    }
+    if let Some(runtime) = &layer.runtime
+        && before.runtime.as_ref() != Some(runtime)
+    {
+        let had = before.runtime.as_ref().map_or("the provider's own choice", RuntimeName::as_str);
+        found.change("runtime", had, runtime);
     }
     for clause in layer.waive.iter().filter(|clause| !before.waived.contains(clause)) {
         found.add("waive", clause);
@@ -213,6 +224,7 @@ mod tests {
     fn each_kind_of_loosening_is_named() {
         let text = r#"
             profile = "permissive"
+            image = "theirs"
             waive = ["network", "limits.memory"]
             [filesystem]
             host = "all"

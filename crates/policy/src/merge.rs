@@ -67,6 +67,11 @@ fn apply(policy: &mut Policy, origins: &mut Origins, layer: &Layer) {
     }
 
     set(&mut policy.provider, layer.provider, "provider", origins);
+    if layer.image.is_some() {
+        policy.image.clone_from(&layer.image);
+        origins.scalar("image");
+    }
+    set(&mut policy.runtime, layer.runtime.clone().map(Some), "runtime", origins);
     let (to, from) = (&mut policy.filesystem, &layer.filesystem);
     set(&mut to.host, from.host, "filesystem.host", origins);
     set(&mut to.toolchains, from.toolchains, "filesystem.toolchains", origins);

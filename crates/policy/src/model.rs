@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::network::{AddressRange, HostName, HostRule, HttpRule, SecretRule};
 use crate::provider::ProviderName;
+use crate::runtime::RuntimeName;
 use crate::units::{ByteSize, Span};
 
 /// The named policies, from the tightest to the loosest.
@@ -30,6 +31,12 @@ pub enum ProfileName {
 pub struct Policy {
     pub profile: ProfileName,
     pub provider: ProviderName,
+    /// The image whose system directories are shown. `None`: the host's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// Which runtime it drives, where it has more than one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<RuntimeName>,
     pub filesystem: Filesystem,
     pub network: Network,
     pub limits: Limits,

@@ -21,6 +21,8 @@ const KEYS: &[(&str, &[Key])] = &[
         &[
             ("profile", "\"restrictive\", \"moderate\" or \"permissive\""),
             ("provider", "\"native\", \"bwrap\", \"oci\", \"gvisor\", \"docker\", \"microvm\" or \"auto\""),
+            ("image", "the name of an image, like \"python\""),
+            ("runtime", "a name like \"crun\" or \"runc\""),
             ("waive", "a list of clause names"),
         ],
     ),

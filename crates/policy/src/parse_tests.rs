@@ -29,6 +29,7 @@ fn the_table_of_keys_is_the_schema() {
 fn reads_every_key() {
     let text = r#"
         profile = "restrictive"
+        image = "python-3.11"
         waive = ["network"]
         [filesystem]
         host = "all"

@@ -71,6 +71,11 @@ const PASS_TOOLCHAINS: &[&str] = &[
     "SOURCE_DATE_EPOCH",
 ];
 
+/// Variables of a caller that say where their toolchains are.
+pub fn toolchain_variables() -> &'static [&'static str] {
+    PASS_TOOLCHAINS
+}
+
 impl ProfileName {
     /// From the tightest to the loosest.
     pub const ALL: [ProfileName; 3] =
@@ -127,6 +132,8 @@ fn restrictive() -> Policy {
     Policy {
         profile: ProfileName::Restrictive,
         provider: ProviderName::Native,
+        image: None,
+        runtime: None,
         filesystem: filesystem(HostFiles::System, false, Workspace::Private, ByteSize::mib(64)),
         network: network(NetworkMode::Off),
         limits: Limits {
@@ -156,6 +163,8 @@ fn moderate() -> Policy {
     Policy {
         profile: ProfileName::Moderate,
         provider: ProviderName::Native,
+        image: None,
+        runtime: None,
         filesystem: filesystem(HostFiles::System, true, Workspace::Current, ByteSize::gib(1)),
         network: network(NetworkMode::Off),
         limits: Limits {
@@ -183,6 +192,8 @@ fn permissive() -> Policy {
     Policy {
         profile: ProfileName::Permissive,
         provider: ProviderName::Native,
+        image: None,
+        runtime: None,
         filesystem: filesystem(HostFiles::All, true, Workspace::Current, ByteSize::gib(4)),
         network: network(NetworkMode::Open),
         limits: Limits {

@@ -321,6 +321,7 @@ mod tests {
             ("2001:db8::1", Some(22), NetworkReason::NotGranted),
             ("127.0.0.1", Some(5432), NetworkReason::NotGranted),
             ("localhost", Some(5432), NetworkReason::NotGranted),
+            ("127.0.0.2", Some(5432), NetworkReason::NotGranted),
             ("169.254.169.254", Some(80), NetworkReason::NotGranted),
             (api, Some(443), denied),
             (api, Some(22), NetworkReason::Port { granted: vec![80, 443] }),

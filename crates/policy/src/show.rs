@@ -28,6 +28,10 @@ impl Merged {
         let mut rows = Rows { merged: self, rows: Vec::with_capacity(64) };
         rows.one("profile", policy.profile);
         rows.one("provider", policy.provider);
+        rows.limit("image", policy.image.as_deref());
+        if let Some(runtime) = &policy.runtime {
+            rows.one("runtime", runtime);
+        }
         rows.list("waive", policy.waived.iter());
 
         let fs = &policy.filesystem;

@@ -44,6 +44,7 @@ impl Layer {
                 return Err(LayerError::value("waive", error));
             }
         }
+        self.image.as_deref().map_or(Ok(()), image)?;
         self.validate_filesystem()?;
         self.validate_limits()?;
         self.validate_network()?;
@@ -184,6 +185,19 @@ fn workspace_name(name: &str) -> Result<(), LayerError> {
     if trimmed.len() > 1024 || !trimmed.split('/').all(plain) {
         let problem = format!("`{}` is not a name in the workspace, write it like `docs/api`", shown(name));
         return Err(LayerError::value("filesystem.protect", problem));
+    }
+    Ok(())
+}
+
+/// It becomes the name of a file.
+fn image(name: &str) -> Result<(), LayerError> {
+    let fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-".contains(&b);
+    if name.is_empty() || name.len() > 64 || name.starts_with(['.', '-']) || !name.bytes().all(fine) {
+        let problem = format!(
+            "`{}` is not the name of an image, use 1 to 64 of a-z, 0-9, `.`, `_` and `-`, the first a letter or digit",
+            shown(name)
+        );
+        return Err(LayerError::value("image", problem));
     }
     Ok(())
 }

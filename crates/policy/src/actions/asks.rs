@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::actions::Level;
+use crate::actions::{ActionKind, Level};
 use crate::model::{Clause, HostFiles, NetworkMode, Policy, ProfileName};
 use crate::network::{HostPattern, HostRule, SecretRule};
 use crate::profiles::profile;
@@ -75,6 +75,12 @@ pub enum Asker {
 }
 
 impl Asks {
+    /// The kinds that rules may name beside that of the action itself.
+    pub fn brings(&self) -> &'static [ActionKind] {
+        let closed = self.hosts.is_empty() && self.private.is_empty() && !self.any_host;
+        if closed { &[] } else { &[ActionKind::EgressGrant] }
+    }
+
     /// What a sandbox with this policy is given.
     pub fn of(policy: &Policy) -> Self {
         let network = &policy.network;

@@ -2,6 +2,9 @@
 //! decides; where none does, a person is asked.
 //!
 //! Shipped rules come after an admin's own: low and medium are allowed, the rest is asked.
+//!
+//! What an action brings with it, such as hosts, is a kind beside its own. Rules that name that kind are asked too, and the
+//! strictest decision holds.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,8 +14,8 @@ use super::kind::{ActionKind, Level};
 use crate::model::ProfileName;
 use crate::network::{HostPattern, HostRule};
 
-/// What a rule says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+/// What a rule says. Ordered: the later is the stricter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     Allow,
@@ -69,6 +72,8 @@ pub struct ActionRule {
 #[derive(Clone, Copy, Debug)]
 pub struct ActionFacts<'a> {
     pub kind: ActionKind,
+    /// What it brings with it: `Asks::brings`.
+    pub brings: &'a [ActionKind],
     pub level: Level,
     pub user: &'a str,
     pub role: &'a str,
@@ -103,14 +108,25 @@ impl ActionRules {
     }
 
     pub fn decide(&self, facts: &ActionFacts<'_>) -> Ruling {
-        let mut matching = self.0.iter().filter(|rule| rule.matches(facts));
-        let first = matching.next();
-        let denied = first.into_iter().chain(matching).find(|rule| rule.then == Verdict::Deny);
-        match denied.or(first) {
-            Some(rule) => Ruling { verdict: rule.then, rule: rule.name.clone().unwrap_or_default() },
-            None => Ruling { verdict: Verdict::Ask, rule: "no rule".into() },
-        }
+        let own = decided(self.0.iter().filter(|rule| rule.matches(facts)));
+        let own = own.unwrap_or_else(|| Ruling { verdict: Verdict::Ask, rule: "no rule".into() });
+        facts.brings.iter().fold(own, |strictest, kind| {
+            let facts = ActionFacts { kind: *kind, brings: &[], ..*facts };
+            let named = self.0.iter().filter(|rule| rule.kinds.contains(kind) && rule.matches(&facts));
+            match decided(named) {
+                Some(ruling) if ruling.verdict > strictest.verdict => ruling,
+                _ => strictest,
+            }
+        })
     }
+}
+
+/// By rules that match, in their order.
+fn decided<'a>(mut matching: impl Iterator<Item = &'a ActionRule>) -> Option<Ruling> {
+    let first = matching.next()?;
+    let denied = std::iter::once(first).chain(matching).find(|rule| rule.then == Verdict::Deny);
+    let rule = denied.unwrap_or(first);
+    Some(Ruling { verdict: rule.then, rule: rule.name.clone().unwrap_or_default() })
 }
 
 impl Default for ActionRules {
@@ -142,6 +158,13 @@ impl ActionRule {
             && least > most
         {
             return Err(format!("at_least {least} is more than at_most {most}: it would never match"));
+        }
+        if self.kinds.contains(&ActionKind::Install) {
+            return Err(
+                "nothing that is asked of a server is of the kind `install`, so it would never match: packages of skills \
+                 are installed by the machine's owner; what a command can fetch comes by hosts, of the kind `egress.grant`"
+                    .into(),
+            );
         }
         if let Some(role) = self.roles.iter().find(|role| !roles.contains(&role.as_str())) {
             return Err(format!("`{role}` is no role: one of {}", roles.join(", ")));

@@ -18,6 +18,7 @@ fn command(text: &str) -> Vec<String> {
 
 fn facts<'a>(command: &'a [String], hosts: &'a [HostRule], level: Level) -> ActionFacts<'a> {
     ActionFacts {
+        brings: &[],
         kind: ActionKind::Run,
         level,
         user: "ada",
@@ -129,4 +130,29 @@ fn a_file_is_read_strictly() {
     ] {
         assert!(rules(text).is_err(), "{text}");
     }
+}
+
+#[test]
+fn what_an_action_brings_is_ruled_on_by_rules_that_name_it() {
+    let rules = rules(
+        "[[rules]]\nname = 'grants'\nthen = 'ask'\nkinds = ['egress.grant']\n\
+         [[rules]]\nname = 'runs'\nthen = 'allow'\nkinds = ['run']\n\
+         [[rules]]\nname = 'never'\nthen = 'deny'\nkinds = ['egress.grant']\nhosts = ['evil.example']\n",
+    )
+    .unwrap();
+    let (words, good, evil) = (command("true"), hosts(&["good.example"]), hosts(&["evil.example"]));
+    let plain = facts(&words, &[], Level::High);
+    assert_eq!(rules.decide(&plain).rule, "runs");
+    let brings = |hosts| ActionFacts { brings: &[ActionKind::EgressGrant], hosts, ..plain };
+    assert_eq!(rules.decide(&brings(&good)).rule, "grants");
+    assert_eq!(rules.decide(&brings(&evil)).rule, "never");
+    // An allow of the grant does not open what the action itself is asked for.
+    let open = super::tests::rules("[[rules]]\nthen = 'allow'\nkinds = ['egress.grant']\n").unwrap();
+    assert_eq!(open.decide(&brings(&good)).verdict, Verdict::Ask);
+}
+
+#[test]
+fn a_rule_on_what_no_request_is_of_is_refused() {
+    let why = rules("[[rules]]\nthen = 'deny'\nkinds = ['run', 'install']\n").unwrap_err();
+    assert!(why.contains("install") && why.contains("egress.grant"), "{why}");
 }

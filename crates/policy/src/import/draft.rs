@@ -235,6 +235,7 @@ impl<'a> Draft<'a> {
     /// The layer, and a row for each setting.
     pub(super) fn finish(mut self) -> Result<(Layer, Vec<ImportRow>), ImportError> {
         self.finish_network();
+        self.correct_rows();
         for (setting, place) in std::mem::take(&mut self.unwritable) {
             self.take_write(&setting, &place);
         }
@@ -272,6 +273,24 @@ impl<'a> Draft<'a> {
         }
         if network.mode == Some(NetworkMode::Off) && !(network.allow.is_empty() && network.local.is_empty()) {
             network.mode = Some(NetworkMode::Allow);
+        }
+    }
+
+    /// A grant that another setting took back is not told as one.
+    fn correct_rows(&mut self) {
+        let network = &self.layer.network;
+        let allowed = network.allow.iter().map(|rule| format!("network.allow = [\"{rule}\"]"));
+        let local = network.local.iter().map(|port| format!("network.local = [{port}]"));
+        let open = (network.mode == Some(NetworkMode::Open)).then(|| "network.mode = \"open\"".to_owned());
+        let kept: Vec<String> = allowed.chain(local).chain(open).collect();
+        let is_off = network.mode == Some(NetworkMode::Off);
+        let grants = ["network.allow = ", "network.local = ", "network.mode = \"open\""];
+        for row in &mut self.rows {
+            if grants.iter().any(|grant| row.policy.starts_with(grant)) && !kept.contains(&row.policy) {
+                row.became = Became::Tightened;
+                row.policy = if is_off { "network.mode = \"off\"".into() } else { String::new() };
+                row.why = "another setting closes it".into();
+            }
         }
     }
 

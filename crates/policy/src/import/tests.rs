@@ -241,6 +241,20 @@ fn codex_permission_profiles() {
     let limited = text.replace("enabled = true", "enabled = true\nmode = \"limited\"");
     let limited = import(ImportFrom::Codex, &limited, &places("/x")).unwrap();
     assert_eq!(limited.layer.network.mode, Some(NetworkMode::Off));
+    let granted =
+        |imported: &Imported| imported.rows.iter().filter(|row| row.policy.contains("network.allow")).count();
+    assert_eq!((granted(&imported), granted(&limited)), (2, 0), "no row grants what the policy does not");
+    assert!(limited.rows.iter().any(|row| row.why == "another setting closes it"));
+}
+
+#[test]
+fn no_row_grants_what_another_setting_takes_back() {
+    let text = r#"{"network": {"allowedDomains": ["x.com", "y.com:8443", "localhost:3000"], "deniedDomains": ["*"]}}"#;
+    let imported = imported(ImportFrom::Srt, text);
+    assert_eq!(imported.layer.network.mode, Some(NetworkMode::Off));
+    for row in &imported.rows {
+        assert!(!row.policy.contains("network.allow") && !row.policy.contains("network.local"), "{row:?}");
+    }
 }
 
 #[test]

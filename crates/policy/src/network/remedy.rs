@@ -8,6 +8,7 @@ use super::name::HostName;
 use super::range::AddressRange;
 use super::reason::NetworkReason;
 use super::rule::HostRule;
+use super::rules::is_own_loopback;
 use crate::bound::Bound;
 use crate::layer::Layer;
 use crate::reasons::{Remedy, TomlRule, shell};
@@ -80,7 +81,7 @@ fn fix(host: &str, port: Option<u16>, reason: &NetworkReason) -> Option<Fix> {
 fn grant(host: Host, port: Option<u16>) -> Option<Fix> {
     let local = match &host {
         Host::Name(name) => name.is_localhost(),
-        Host::Address(address) => address_class(*address) == AddressClass::Loopback,
+        Host::Address(_) => is_own_loopback(&host),
     };
     if local {
         return port.map(Fix::Local);
@@ -175,6 +176,13 @@ fn advice(host: &str, port: Option<u16>, reason: &NetworkReason) -> Option<&'sta
     if Host::parse(host).is_ok_and(|host| is_metadata(&host)) {
         return Some("a machine gets its credentials there, and only a rule for this very address opens it");
     }
+    let open_to_nobody =
+        matches!(reason, NetworkReason::Off | NetworkReason::NotGranted | NetworkReason::Port { .. });
+    if open_to_nobody && Host::parse(host).is_ok_and(|host| is_loopback(&host)) {
+        return Some(
+            "`--allow-local PORT` opens that port of 127.0.0.1 and ::1 only, connect to one of those",
+        );
+    }
     Some(match reason {
         NetworkReason::Off if port == Some(53) => {
             "grant what the command needs by name, with `--allow-host NAME`, and names are answered too"
@@ -205,6 +213,10 @@ fn advice(host: &str, port: Option<u16>, reason: &NetworkReason) -> Option<&'sta
         NetworkReason::EgressGone => "start the command again, or make the session again",
         NetworkReason::BadName { .. } => return None,
     })
+}
+
+fn is_loopback(host: &Host) -> bool {
+    matches!(host, Host::Address(address) if address_class(*address) == AddressClass::Loopback)
 }
 
 fn is_metadata(host: &Host) -> bool {

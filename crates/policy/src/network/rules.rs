@@ -219,7 +219,7 @@ impl NetworkRules {
 }
 
 /// What `local` means: not all of 127.0.0.0/8.
-fn is_own_loopback(host: &Host) -> bool {
+pub(super) fn is_own_loopback(host: &Host) -> bool {
     let own = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
     matches!(host, Host::Address(address) if own.contains(address))
 }

@@ -60,7 +60,8 @@ fn rule(then: impl Strategy<Value = Verdict>) -> impl Strategy<Value = ActionRul
     let command = pick(&[vec!["git", "**"], vec!["git", "push"], vec!["*", "**"]]);
     (
         then,
-        vec(pick(ActionKind::ALL), 0..3),
+        // A rule on what no request is of is refused.
+        vec(pick(ActionKind::ALL).prop_filter("raised", |kind| *kind != ActionKind::Install), 0..3),
         of(level()),
         of(level()),
         vec(pick(&["ada", "a*", "bob"]).prop_map(Glob::new), 0..2),
@@ -101,6 +102,7 @@ struct Case {
 impl Case {
     fn facts(&self) -> ActionFacts<'_> {
         ActionFacts {
+            brings: if self.hosts.is_empty() && !self.more_hosts { &[] } else { &[ActionKind::EgressGrant] },
             kind: self.kind,
             level: self.level,
             user: self.user,

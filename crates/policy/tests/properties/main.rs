@@ -12,8 +12,8 @@ use proptest::option::of;
 use proptest::prelude::*;
 use ringfence_policy::{
     Bound, ByteSize, Clause, Cpus, EnvironmentLayer, FilesystemLayer, HostFiles, IdentityLayer, Layer,
-    LimitsLayer, Merged, Origin, Policy, ProfileName, ProviderName, Span, SyscallProfile, SyscallsLayer,
-    Workspace, loosens, merge, profile, project_loosens, protected,
+    LimitsLayer, Merged, Origin, Policy, ProfileName, ProviderName, RuntimeName, Span, SyscallProfile,
+    SyscallsLayer, Workspace, loosens, merge, profile, project_loosens, protected,
 };
 
 use crate::network::{network, reaches_no_more};
@@ -100,9 +100,10 @@ fn environment() -> impl Strategy<Value = EnvironmentLayer> {
 
 fn layer() -> impl Strategy<Value = Layer> {
     let waivable: Vec<Clause> = Clause::ALL.into_iter().filter(|c| c.waivable()).collect();
+    let runtime = pick(&["crun", "runc"]).prop_map(|name| name.parse::<RuntimeName>().unwrap());
     let calls = || vec(pick(&["ptrace", "socket", "bpf"]).prop_map(str::to_owned), 0..2);
     (
-        (of(pick(&ProfileName::ALL)), of(pick(&ProviderName::ALL))),
+        (of(pick(&ProfileName::ALL)), of(pick(&ProviderName::ALL)), of(pick(&["one", "two"])), of(runtime)),
         vec(pick(&waivable), 0..2),
         filesystem(),
         network(),
@@ -114,10 +115,21 @@ fn layer() -> impl Strategy<Value = Layer> {
             .prop_map(|(user, hostname)| IdentityLayer { user, hostname }),
     )
         .prop_map(
-            |((profile, provider), waive, filesystem, network, limits, syscalls, environment, identity)| {
+            |(
+                (profile, provider, image, runtime),
+                waive,
+                filesystem,
+                network,
+                limits,
+                syscalls,
+                environment,
+                identity,
+            )| {
                 Layer {
                     profile,
                     provider,
+                    image: image.map(str::to_owned),
+                    runtime,
                     waive,
                     filesystem,
                     network,
@@ -136,7 +148,7 @@ fn small_layer() -> impl Strategy<Value = Layer> {
         let mut keep = keep.into_iter();
         let mut tree = serde_json::to_value(&layer).unwrap();
         let top = tree.as_object_mut().unwrap();
-        for key in ["profile", "waive"] {
+        for key in ["profile", "provider", "runtime", "waive"] {
             if keep.next() == Some(false) {
                 top.remove(key);
             }
@@ -158,6 +170,7 @@ fn gives_no_more(after: &Policy, before: &Policy) -> Result<(), String> {
         }
     }
     let mut checks: Vec<(&str, bool)> = Vec::new();
+    checks.push(("runtime", after.runtime == before.runtime));
     let (a, b) = (&after.filesystem, &before.filesystem);
     checks.push(("host", a.host == b.host || a.host == HostFiles::System));
     checks.push(("toolchains", !a.toolchains || b.toolchains));
