@@ -47,14 +47,9 @@ impl Admission {
     pub(crate) fn open(gate: Gate, id: u64, asked: Asked, place: Place) -> Self {
         let Asked { host, port, from, via } = &asked;
         gate.outbox().push(Event::Opened { id, from: *from, host: host.to_string(), port: *port, via: *via });
-        Self(Arc::new(Leave {
-            gate,
-            id,
-            asked,
-            counts: Arc::default(),
-            ending: Lock::default(),
-            _place: place,
-        }))
+        let counts = Arc::default();
+        gate.open().lock().insert(id, Arc::clone(&counts));
+        Self(Arc::new(Leave { gate, id, asked, counts, ending: Lock::default(), _place: place }))
     }
 
     pub(crate) fn gate(&self) -> &Gate {
@@ -120,6 +115,7 @@ impl Admission {
 impl Drop for Leave {
     fn drop(&mut self) {
         let ending = std::mem::take(&mut *self.ending.lock());
+        self.gate.open().lock().remove(&self.id);
         self.gate.outbox().push(Event::Closed {
             id: self.id,
             address: ending.address,

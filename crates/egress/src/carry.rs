@@ -13,6 +13,7 @@
 mod judge;
 mod listen;
 mod outer;
+mod raw;
 mod tls;
 mod turn_away;
 
@@ -29,6 +30,7 @@ use crate::{http, terminate};
 use judge::judge_hello;
 use listen::{Heard, Listener};
 use outer::Outer;
+use raw::relay_raw;
 use tls::{Ended, broken, relay_tls};
 pub(crate) use turn_away::turn_away;
 
@@ -60,7 +62,7 @@ impl Carrier {
     async fn carry(self, prefix: Bytes, mut outer: Outer) {
         if self.admission.is_local() {
             // Granted by port: there is no name to hold it to.
-            return self.relay_raw(outer, prefix).await;
+            return self.relay_local(outer, prefix).await;
         }
         let mut listener = Listener::new(prefix, self.terminates);
         loop {
@@ -98,7 +100,8 @@ impl Carrier {
             }
         };
         let error = match heard {
-            Ok(Heard::Verdict(Verdict::Raw)) => {
+            // The server has spoken first: it is one of those protocols.
+            Ok(Heard::Verdict(Verdict::Raw)) if self.admission.counts().received() > 0 || ended.is_some() => {
                 let (held, _) = listener.into_held();
                 let outward = async {
                     let mut pump = Pump::new(&self.client, &upstream, Way::Out, &self.admission);
@@ -158,7 +161,7 @@ impl Carrier {
         }
     }
 
-    async fn relay_raw(self, outer: Outer, held: Bytes) {
+    async fn relay_local(self, outer: Outer, held: Bytes) {
         let Ok(upstream) = outer.reach(&self.admission).await else { return turn_away(&self.client) };
         let outward = async {
             let mut pump = Pump::new(&self.client, &upstream, Way::Out, &self.admission);
@@ -169,6 +172,12 @@ impl Carrier {
         self.finish(both(outward, inward, &self.client, &upstream).await);
     }
 
+    async fn relay_raw(self, outer: Outer, held: Bytes) {
+        let Ok(upstream) = outer.reach(&self.admission).await else { return turn_away(&self.client) };
+        let ended = relay_raw(&self.client, &upstream, &self.admission, &held).await;
+        self.end(ended, upstream).await;
+    }
+
     async fn relay_tls(mut self, outer: Outer, held: Bytes, hello_length: usize) {
         let upstream = match outer.reach(&self.admission).await {
             Ok(upstream) => upstream,
@@ -177,13 +186,23 @@ impl Carrier {
             }
             Err(_) => return turn_away(&self.client),
         };
-        match relay_tls(&self.client, &upstream, &self.admission, &held, hello_length).await {
+        let ended = relay_tls(&self.client, &upstream, &self.admission, &held, hello_length).await;
+        self.end(ended, upstream).await;
+    }
+
+    async fn end(mut self, ended: Ended, upstream: TcpStream) {
+        match ended {
             Ended::Done(done) => {
                 if done.is_err() {
                     reset_on_close(&upstream);
                     turn_away(&self.client);
                 }
                 self.finish(done);
+            }
+            Ended::Refused(reason @ NetworkReason::Malformed { .. }) => {
+                reset_on_close(&upstream);
+                self.admission.refuse(reason);
+                turn_away(&self.client);
             }
             Ended::Refused(reason) => {
                 reset_on_close(&upstream);

@@ -13,6 +13,9 @@ pub enum Order {
     Sockets { roles: Vec<SocketRole> },
     /// Open mode: the command is about to connect there. Answered by `Event::Listening`.
     Listen { id: u64, address: SocketAddr },
+    /// Tell now what there is to tell: of connections that have ended, and how much has gone through those that are open.
+    /// Answered by `Event::Settled`, after all of it.
+    Settle { id: u64 },
 }
 
 /// What a socket that was made inside is for.
@@ -96,6 +99,16 @@ pub enum Event {
         sent: u64,
         received: u64,
         error: Option<String>,
+    },
+    /// What has gone through an open connection so far; as all counts, from its beginning.
+    Passed {
+        id: u64,
+        sent: u64,
+        received: u64,
+    },
+    /// Order `Settle` was carried out.
+    Settled {
+        id: u64,
     },
     /// What is in no hurry, in order. Holds no other `Several`.
     Several {

@@ -3,6 +3,7 @@
 //! `Gate::admit` gives an `Admission`. A refusal is recorded before the caller hears of it, so that a front end only has
 //! to say no in its own protocol.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +13,8 @@ use ringfence_policy::{Host, NetworkReason, NetworkRules};
 use crate::admission::{Admission, Asked};
 use crate::event::{Event, Via};
 use crate::limits::{Bandwidth, Connections};
+use crate::lock::Lock;
+use crate::meter::Counts;
 use crate::names::{Names, is_fake};
 use crate::outbox::Outbox;
 use crate::resolve::Resolver;
@@ -33,6 +36,8 @@ pub(crate) struct Shared {
     /// There if some host's TLS is terminated or some secret is to be swapped.
     pub(crate) terminator: Option<Terminator>,
     pub(crate) next_id: AtomicU64,
+    /// What has gone through each connection that is open.
+    pub(crate) open: Lock<BTreeMap<u64, Arc<Counts>>>,
     /// Tests dial their own loopback servers by name; there is no such thing outside tests.
     #[cfg(test)]
     pub(crate) stand_ins: std::collections::BTreeMap<String, SocketAddr>,
@@ -57,6 +62,10 @@ impl Gate {
 
     pub(crate) fn outbox(&self) -> &Outbox {
         &self.0.outbox
+    }
+
+    pub(crate) fn open(&self) -> &Lock<BTreeMap<u64, Arc<Counts>>> {
+        &self.0.open
     }
 
     pub(crate) fn bandwidth(&self) -> &Bandwidth {

@@ -82,7 +82,7 @@ impl Outbox {
     pub(crate) fn push(&self, event: Event) {
         let Ok(packet) = serde_json::to_vec(&event) else { return };
         let mut queue = self.0.queue.lock();
-        if matches!(event, Event::Opened { .. } | Event::Closed { .. }) {
+        if matches!(event, Event::Opened { .. } | Event::Passed { .. } | Event::Closed { .. }) {
             queue.keep(&packet);
             drop(queue);
             self.0.queued.notify_one();

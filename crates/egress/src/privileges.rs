@@ -87,7 +87,7 @@ fn step(what: &str, done: io::Result<()>) -> Result<(), StartError> {
 
 fn failed(what: &str, error: &io::Error) -> StartError {
     StartError {
-        what: "the network's process can't be confined".to_owned(),
+        what: "confine the network's process".to_owned(),
         why: format!("it could not {what}: {error}"),
         fix: "run `ringfence doctor`, or run without a network".to_owned(),
     }

@@ -41,7 +41,7 @@ pub(crate) fn load(setup: &Setup) -> Result<Secrets, StartError> {
     let fetched = setup.secrets.iter().map(|secret| {
         let rule = setup.network.secrets.get(secret.rule);
         load_one(secret, rule, setup).map_err(|problem| StartError {
-            what: format!("secret `{}` from {}", secret.name, place(secret)),
+            what: format!("fetch the secret `{}` from {}", secret.name, place(secret)),
             why: problem.why,
             fix: problem.fix,
         })

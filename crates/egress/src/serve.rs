@@ -72,6 +72,7 @@ fn serve(setup: &Setup, prepared: Prepared, owner: OwnedFd) -> io::Result<()> {
             proxies,
             terminator,
             next_id: Default::default(),
+            open: Default::default(),
             #[cfg(test)]
             stand_ins: Default::default(),
         });

@@ -17,6 +17,10 @@ use crate::gate::Gate;
 use crate::listeners::{Caps, Listeners, Stay};
 use crate::stock::{Family, Stock};
 
+/// From a socket that is ready to a connection that is counted and ended, there are a few wake-ups.
+const ROUNDS: usize = 12;
+const MOST_ROUNDS: usize = 48;
+
 pub(crate) struct Server {
     gate: Gate,
     stock: Arc<Stock>,
@@ -54,6 +58,9 @@ impl Server {
                     }
                 }
                 Received::Order(Order::Listen { id, address }) => self.listen(id, address),
+                Received::Order(Order::Settle { id }) => {
+                    tokio::spawn(settle(self.gate.clone(), id));
+                }
                 Received::Order(Order::Sockets { .. }) => {}
             }
         }
@@ -97,6 +104,22 @@ impl Server {
             gate.outbox().push(Event::Listening { id, refused });
         });
     }
+}
+
+/// The owner waits meanwhile. What the kernel has for us already is dealt with first, as far as that leads at once: a program
+/// that has ended has closed its connections, and the end of each is there to be seen.
+async fn settle(gate: Gate, id: u64) {
+    for round in 0..MOST_ROUNDS {
+        // Behind all that is ready, and a look at every socket.
+        tokio::task::yield_now().await;
+        if round >= ROUNDS && gate.open().lock().is_empty() {
+            break;
+        }
+    }
+    for (id, counts) in gate.open().lock().iter() {
+        gate.outbox().push(Event::Passed { id: *id, sent: counts.sent(), received: counts.received() });
+    }
+    gate.outbox().push(Event::Settled { id });
 }
 
 async fn listen(gate: &Gate, listeners: &Listeners, address: SocketAddr) -> Result<(), NetworkReason> {

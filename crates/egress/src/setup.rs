@@ -44,8 +44,9 @@ pub struct Setup {
 
 /// Why egress can't start; becomes `Event::Failed`. Never holds a secret's value.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("{what}: {why}; {fix}")]
+#[error("cannot {what}: {why}; {fix}")]
 pub(crate) struct StartError {
+    /// What could not be done: the words after "cannot".
     pub(crate) what: String,
     pub(crate) why: String,
     pub(crate) fix: String,

@@ -15,6 +15,7 @@ mod text;
 pub(crate) use hello::{Hello, NoHello, Records};
 
 use text::RequestLine;
+pub(crate) use text::is_request;
 
 /// The most that is looked at. A client hello with post-quantum keys and tickets is about 4 KiB.
 pub(crate) const MOST_BYTES: usize = 32 * 1024;
@@ -64,7 +65,7 @@ impl Sniffer {
     /// The same where the client has sent all it will.
     pub(crate) fn end(&mut self, bytes: &[u8]) -> Verdict {
         match (self.look(bytes), first_bytes(bytes)) {
-            (Verdict::More, First::Text) => self.line.end(),
+            (Verdict::More, First::Text) => self.line.end(bytes),
             (Verdict::More, First::Nothing) => Verdict::Raw,
             (Verdict::More, _) => Verdict::Broken("it is not whole"),
             (verdict, _) => verdict,
@@ -96,6 +97,8 @@ fn first_bytes(bytes: &[u8]) -> First {
         [0x14..=0x18, 3, ..] => First::OddRecord,
         [0x80..=0xc1, _, 1, 2 | 3, ..] | [0x80..=0xc1, _, 1, 0, 2, ..] => First::OldHello,
         [0x80..=0xc1] | [0x80..=0xc1, _] | [0x80..=0xc1, _, 1] | [0x80..=0xc1, _, 1, 0] => First::Nothing,
+        // Blanks of Latin-1.
+        [0x85 | 0xa0, ..] => First::Text,
         [byte, ..] if byte.is_ascii() => First::Text,
         _ => First::Binary,
     }

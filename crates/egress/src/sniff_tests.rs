@@ -181,6 +181,93 @@ fn http_is_known_by_what_a_forgiving_server_would_take_for_it() {
 }
 
 #[test]
+fn a_line_without_a_version_is_http_if_it_has_a_target() {
+    for line in [
+        &b"GET /\r\n"[..],
+        b"GET /\n",
+        b"GET http://other.example/secret\r\n",
+        b"get http://other.example/secret\r\n",
+        b"GET HTTP://other.example/\n",
+        b"GET\thttp://other.example/\r\n",
+        b"GET   http://other.example/   \r\n",
+        b"\r\n\r\n GET http://other.example/\r\n",
+        b"GET //other.example/\r\n",
+        b"GET \\\\other.example\\\r\n",
+        b"GET http:other.example/\r\n",
+        b"GET wais+x://other.example/\r\n",
+        b"GET http://other.example/ with spaces\r\n",
+        b"QWERTY /\r\nHost: other.example\r\n\r\n",
+        b"OPTIONS *\r\nHost: other.example\r\n\r\n",
+        b"CONNECT other.example:443\r\n\r\n",
+        b"connect other.example:443\r\n\r\n",
+        // Node takes these for requests, and HTTP after them.
+        b"DESCRIBE rtsp://other.example/ RTSP/1.0\r\n",
+        b"SOURCE /x ICE/1.0\r\n",
+        // Blanks of Latin-1, in Python.
+        b"\xa0GET / HTTP/1.1\r\n",
+        b"\x85GET\xa0/\x85HTTP/1.1\r\n",
+        b"GET\xa0http://other.example/\r\n",
+        // The PROXY protocol.
+        b"PROXY TCP4 192.0.2.1 192.0.2.2 1000 80\r\nGET / HTTP/1.1\r\n",
+        b"PROXY UNKNOWN\r\n",
+        b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c",
+    ] {
+        assert_eq!(sniff(line), Verdict::Http, "{:?}", String::from_utf8_lossy(line));
+    }
+    // Python's server makes do without a line end.
+    assert_eq!(Sniffer::default().end(b"GET /"), Verdict::Http);
+    assert_eq!(Sniffer::default().end(b"get key"), Verdict::Raw);
+}
+
+#[test]
+fn commands_of_other_protocols_are_no_requests() {
+    for line in [
+        "get key",
+        "get views/home",
+        "gets user:1 user:2",
+        "GET user:1000",
+        "SET greeting hello",
+        "KEYS *",
+        "set key 0 0 5",
+        "NICK somebody",
+        "USER me",
+        "a001 CAPABILITY",
+        "EHLO host.example",
+        "CONNECT {\"verbose\":false}",
+        "CONNECT",
+        "REGISTER sip:host.example SIP/2.0",
+        "servers.web1.cpu 42 1234567890",
+        "-i mnt-by X",
+        "example.com",
+    ] {
+        assert_eq!(sniff(format!("{line}\r\n").as_bytes()), Verdict::Raw, "{line}");
+    }
+}
+
+#[test]
+fn later_lines_are_requests_only_without_a_doubt() {
+    for line in [
+        "GET / HTTP/1.1\r\n",
+        "get http://other.example/ http/1.0\n",
+        "GET http://other.example/\r\n",
+        "CONNECT other.example:443\r\n",
+        "G(T / HTTP/1.1\r\n",
+    ] {
+        assert!(is_request(line.as_bytes()), "{line}");
+    }
+    for line in [
+        "GET key\r\n",
+        "GET /users 200 5.1 ms\r\n",
+        "2026-11-18 GET / HTTP/1.1\r\n",
+        "{\"a\": \"GET / HTTP/1.1\"}\r\n",
+        "HTTP/1.1\r\n",
+        "cd /tmp\r\n",
+    ] {
+        assert!(!is_request(line.as_bytes()), "{line}");
+    }
+}
+
+#[test]
 fn other_protocols_are_raw() {
     let git = b"0033git-upload-pack /project.git\0host=git.example\0";
     let mongo = [0x16, 3, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0xdd, 7, 0, 0];

@@ -122,6 +122,7 @@ impl Stage {
             proxies: Proxies::new(&scene.upstream).unwrap(),
             terminator: scene.terminator,
             next_id: Default::default(),
+            open: Default::default(),
             stand_ins: scene.stand_ins,
         });
         let server = Server::new(gate.clone(), scene.learn, scene.caps);

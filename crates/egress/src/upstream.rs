@@ -92,7 +92,7 @@ impl Proxy {
         };
         // The login is not shown.
         let wrong = |why: String| StartError {
-            what: format!("the proxy `{scheme}://{place}` of your environment can't be used"),
+            what: format!("use the proxy `{scheme}://{place}` of your environment"),
             why,
             fix: "set it to http://HOST:PORT or socks5://HOST:PORT, or unset it".to_owned(),
         };

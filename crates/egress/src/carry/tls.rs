@@ -30,8 +30,17 @@ const APPLICATION_DATA: u8 = 23;
 /// Why a relay ended.
 pub(super) enum Ended {
     Done(io::Result<()>),
-    /// The second hello is for another host.
+    /// What came later is for another host.
     Refused(NetworkReason),
+}
+
+impl From<Failure> for Ended {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Io(error) => Self::Done(Err(error)),
+            Failure::Refused(reason) => Self::Refused(reason),
+        }
+    }
 }
 
 /// `held`: what the client has sent, of which the first hello took `hello` bytes.
@@ -64,12 +73,11 @@ pub(super) async fn relay_tls(
     };
     match tokio::try_join!(outward, inward) {
         Ok(_) => Ended::Done(Ok(())),
-        Err(Failure::Io(error)) => Ended::Done(Err(error)),
-        Err(Failure::Refused(reason)) => Ended::Refused(reason),
+        Err(failure) => failure.into(),
     }
 }
 
-enum Failure {
+pub(super) enum Failure {
     Io(io::Error),
     Refused(NetworkReason),
 }
@@ -154,7 +162,7 @@ pub(super) fn broken(why: &str) -> NetworkReason {
     NetworkReason::BadName { why: format!("the TLS client hello can't be read: {why}") }
 }
 
-async fn read_more(stream: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<usize> {
+pub(super) async fn read_more(stream: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<usize> {
     loop {
         stream.readable().await?;
         bytes.reserve(4096);
@@ -167,4 +175,4 @@ async fn read_more(stream: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<usize>
 
 #[cfg(test)]
 #[path = "tls_tests.rs"]
-mod tests;
+pub(super) mod tests;

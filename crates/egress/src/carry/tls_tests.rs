@@ -12,7 +12,7 @@ use crate::event::SocketRole;
 use crate::testing::{Scene, Stage};
 
 /// A client hello in one record.
-fn hello(name: Option<&str>) -> Vec<u8> {
+pub(in crate::carry) fn hello(name: Option<&str>) -> Vec<u8> {
     let mut extensions = vec![0, 43, 0, 3, 2, 3, 4];
     if let Some(name) = name {
         let length = u16::try_from(name.len()).unwrap();
@@ -36,7 +36,7 @@ fn record(kind: u8, body: &[u8]) -> Vec<u8> {
     [&[kind, 3, 3][..], &u16::try_from(body.len()).unwrap().to_be_bytes(), body].concat()
 }
 
-fn server_hello(random: &[u8; 32]) -> Vec<u8> {
+pub(in crate::carry) fn server_hello(random: &[u8; 32]) -> Vec<u8> {
     let body = [&[3, 3][..], random, &[0, 0x13, 1, 0, 0, 0]].concat();
     record(22, &[&[2, 0, 0, u8::try_from(body.len()).unwrap()][..], &body].concat())
 }
