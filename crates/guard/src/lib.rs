@@ -21,4 +21,4 @@ pub use files::{
 pub use program::{Program, ToShim};
 pub use serve::{OomScore, await_command, serve};
 pub use session::{SessionGuard, serve_session};
-pub use wire::{ExecStage, FromGuard, News, ToGuard};
+pub use wire::{ExecStage, FromGuard, GUARD_VERSION, News, ToGuard};

@@ -2,6 +2,10 @@
 
 use ringfence_linux::Exited;
 
+/// guard may be another program than its owner, where another program makes the sandbox. It says first which version of what
+/// is here it speaks; a change of it is a new one, and an owner that speaks another gives no order.
+pub const GUARD_VERSION: u16 = 1;
+
 /// From the owner to guard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToGuard {
@@ -57,9 +61,9 @@ pub enum FromGuard {
     /// Sockets made in the sandbox's network namespace: the rest of its shape, or those that were asked for.
     Sockets,
     /// The walls are up; with the seccomp listener and, if asked for, the terminal's master end.
-    Ready,
+    Ready { version: u16 },
     /// Made ahead, as far as can be; the order is waited for.
-    Waiting,
+    Waiting { version: u16 },
     /// A step of the set-up failed.
     Failed { step: String, subject: String, errno: i32 },
     /// The command could not be started.
@@ -114,6 +118,20 @@ fn tagged(tag: u8, value: i32) -> Vec<u8> {
     let mut bytes = vec![tag];
     bytes.extend(value.to_le_bytes());
     bytes
+}
+
+fn versioned(tag: u8, version: u16) -> Vec<u8> {
+    let [low, high] = version.to_le_bytes();
+    vec![tag, low, high]
+}
+
+/// Those that came before there were versions said nothing.
+fn version_of(bytes: &[u8]) -> Option<u16> {
+    match *bytes {
+        [] => Some(0),
+        [low, high] => Some(u16::from_le_bytes([low, high])),
+        _ => None,
+    }
 }
 
 fn stage_of(byte: u8) -> ExecStage {
@@ -221,12 +239,21 @@ impl News {
 }
 
 impl FromGuard {
+    /// Of this guard.
+    pub fn ready() -> Self {
+        Self::Ready { version: GUARD_VERSION }
+    }
+
+    pub fn waiting() -> Self {
+        Self::Waiting { version: GUARD_VERSION }
+    }
+
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Self::Network => vec![b'w'],
             Self::Sockets => vec![b's'],
-            Self::Ready => vec![b'r'],
-            Self::Waiting => vec![b'a'],
+            Self::Ready { version } => versioned(b'r', *version),
+            Self::Waiting { version } => versioned(b'a', *version),
             Self::Failed { step, subject, errno } => {
                 let mut bytes = tagged(b'f', *errno);
                 // A datagram has a size; a path that long is cut, not lost.
@@ -267,8 +294,8 @@ impl FromGuard {
         Some(match tag {
             b'w' => Self::Network,
             b's' => Self::Sockets,
-            b'r' => Self::Ready,
-            b'a' => Self::Waiting,
+            b'r' => Self::Ready { version: version_of(rest)? },
+            b'a' => Self::Waiting { version: version_of(rest)? },
             b'f' => {
                 let errno = number(rest)?;
                 let text = String::from_utf8_lossy(&rest[4..]).into_owned();
@@ -317,8 +344,9 @@ mod tests {
         for message in [
             FromGuard::Network,
             FromGuard::Sockets,
-            FromGuard::Ready,
-            FromGuard::Waiting,
+            FromGuard::ready(),
+            FromGuard::waiting(),
+            FromGuard::Ready { version: u16::MAX },
             FromGuard::Failed { step: "mount".into(), subject: "/a\nb".into(), errno: 13 },
             FromGuard::NotStarted { stage: ExecStage::Program, errno: 2 },
             FromGuard::NotStarted { stage: ExecStage::Directory, errno: 13 },
@@ -345,5 +373,12 @@ mod tests {
         assert_eq!(ToGuard::decode(b"s\x01"), None);
         assert_eq!(FromGuard::decode(b"e\x00\x00"), None);
         assert_eq!(FromGuard::decode(b"?"), None);
+        assert_eq!(FromGuard::decode(b"r\x01"), None);
+    }
+
+    #[test]
+    fn a_guard_that_says_no_version_is_of_none() {
+        assert_eq!(FromGuard::decode(b"r"), Some(FromGuard::Ready { version: 0 }));
+        assert_eq!(FromGuard::decode(b"a"), Some(FromGuard::Waiting { version: 0 }));
     }
 }

@@ -69,7 +69,8 @@ fn message() -> impl Strategy<Value = FromGuard> {
     prop_oneof![
         Just(FromGuard::Network),
         Just(FromGuard::Sockets),
-        Just(FromGuard::Ready),
+        any::<u16>().prop_map(|version| FromGuard::Ready { version }),
+        any::<u16>().prop_map(|version| FromGuard::Waiting { version }),
         ("[^\0]{0,20}", "[^\0]{0,20}", any::<i32>()).prop_map(|(step, subject, errno)| FromGuard::Failed {
             step,
             subject,
