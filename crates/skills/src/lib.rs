@@ -12,7 +12,10 @@ mod manifest;
 mod search;
 mod tree;
 
-pub use archive::{ArchiveError, Format, Packed, Reason, UnpackLimits, Unpacked, pack, pack_file, unpack};
+pub use archive::{
+    ArchiveError, Format, Packed, Reason, TarEntry, TarReader, UnpackLimits, Unpacked, pack, pack_file,
+    unpack,
+};
 pub use dependencies::{
     Certainty, DeclaredIn, LockKind, NeededBinary, NeededHost, NeededVariable, Needs, NodeDependency,
     NodeDependencyKind, NodeDependencySource, NodeLock, NodeNeeds, NodeScript, Origin, Presence, PythonNeeds,

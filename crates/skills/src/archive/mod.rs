@@ -14,6 +14,7 @@ mod source;
 mod stream;
 mod tar_header;
 mod tar_read;
+mod tar_reader;
 mod tar_write;
 mod unpack;
 mod zip_headers;
@@ -25,6 +26,8 @@ use serde::Serialize;
 pub use error::{ArchiveError, Reason};
 pub use limits::UnpackLimits;
 pub use pack::{Packed, pack, pack_file};
+pub use tar_read::TarEntry;
+pub use tar_reader::TarReader;
 pub use unpack::{Unpacked, unpack};
 
 /// The kinds of archive. A `.skill` is a zip.

@@ -32,6 +32,14 @@ impl<'a> Tar<'a> {
 
     /// The next entry; nothing at the end of the archive, which is two blocks of zeros.
     pub(super) fn next(&mut self) -> Result<Option<Member>, ArchiveError> {
+        match self.next_entry()? {
+            Some(entry) => self.member(entry).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The same, its name and kind not judged yet.
+    pub(super) fn next_entry(&mut self) -> Result<Option<TarEntry>, ArchiveError> {
         self.skip(self.content + self.padding)?;
         (self.content, self.padding) = (0, 0);
         let mut said = Said::default();
@@ -44,7 +52,7 @@ impl<'a> Tar<'a> {
                 b'g' => check_global(&self.extension(&header)?)?,
                 b'L' => said.long_name(self.extension(&header)?)?,
                 b'K' => said.long_link(self.extension(&header)?)?,
-                _ => return self.member(header, said).map(Some),
+                _ => return entry(header, said).map(Some),
             }
         }
     }
@@ -79,12 +87,8 @@ impl<'a> Tar<'a> {
         if block.iter().any(|byte| *byte != 0) { Err(Reason::TrailingData.whole()) } else { Ok(None) }
     }
 
-    fn member(&mut self, header: Header, said: Said) -> Result<Member, ArchiveError> {
-        let name = override_name(said.path, &header.name)?;
-        let link = override_name(said.link, &header.link)?;
-        if said.size.is_some_and(|size| size != header.size) {
-            return Err(Reason::SizeOverride.of_raw(&name));
-        }
+    fn member(&mut self, header: TarEntry) -> Result<Member, ArchiveError> {
+        let (name, link) = (header.name, header.link);
         let path = safe_path(&name, self.limits)?;
         let named_directory = name.ends_with(b"/") || path.is_empty();
         let kind = match header.kind {
@@ -103,10 +107,16 @@ impl<'a> Tar<'a> {
         if header.size > 0 && !matches!(kind, MemberKind::File { .. }) {
             return Err(Reason::EntryWithData.of(&path));
         }
-        self.budget.entry(&path, header.size)?;
-        self.content = header.size;
-        self.padding = padding_after(header.size);
+        self.take(&path, header.size)?;
         Ok(Member { path, kind })
+    }
+
+    /// The entry counts, and its content is what comes next.
+    pub(super) fn take(&mut self, name: &str, size: u64) -> Result<(), ArchiveError> {
+        self.budget.entry(name, size)?;
+        self.content = size;
+        self.padding = padding_after(size);
+        Ok(())
     }
 
     /// The content of an extended header.
@@ -130,6 +140,26 @@ impl<'a> Tar<'a> {
         }
         Ok(())
     }
+}
+
+/// One entry as its headers have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TarEntry {
+    pub name: Vec<u8>,
+    pub link: Vec<u8>,
+    /// The type flag.
+    pub kind: u8,
+    pub mode: u64,
+    pub size: u64,
+}
+
+fn entry(header: Header, said: Said) -> Result<TarEntry, ArchiveError> {
+    let name = override_name(said.path, &header.name)?;
+    let link = override_name(said.link, &header.link)?;
+    if said.size.is_some_and(|size| size != header.size) {
+        return Err(Reason::SizeOverride.of_raw(&name));
+    }
+    Ok(TarEntry { name, link, kind: header.kind, mode: header.mode, size: header.size })
 }
 
 /// What extended headers have said of the entry to come, each thing once.

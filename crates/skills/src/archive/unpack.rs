@@ -56,7 +56,7 @@ pub fn unpack(archive: &File, into: BorrowedFd<'_>, limits: &UnpackLimits) -> Re
 }
 
 /// Which format a file has, by its first bytes.
-fn find_format(source: Source<'_>) -> Result<Format, ArchiveError> {
+pub(super) fn find_format(source: Source<'_>) -> Result<Format, ArchiveError> {
     let count = usize::try_from(source.size).unwrap_or(BLOCK).min(BLOCK);
     let head = source.bytes_at(0, count)?;
     if head.is_empty() {
