@@ -12,9 +12,10 @@ pub(crate) fn describe(mut plan: Plan, policy: &Policy, host: &Host, strict: boo
     let count = |wanted: fn(&Mount) -> bool| plan.mounts.iter().filter(|mount| wanted(mount)).count();
     let hidden = count(|mount| matches!(mount, Mount::Hide { .. }));
     let mut receipt = plan.receipt.clone();
-    let shown = match policy.filesystem.host {
-        HostFiles::System => "system directories",
-        HostFiles::All => "all but secrets",
+    let shown = match (&host.image, policy.filesystem.host) {
+        (Some(image), _) => format!("image {} ({})", image.name, image.digest),
+        (None, HostFiles::System) => "system directories".to_owned(),
+        (None, HostFiles::All) => "all but secrets".to_owned(),
     };
     receipt.enforced(
         Clause::FilesystemHost,

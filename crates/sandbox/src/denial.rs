@@ -99,6 +99,16 @@ impl Denials {
         self.caller = caller;
     }
 
+    /// In a session: the shim above this process, by the id that it has inside.
+    pub(crate) fn shim_above(&self, process: u32) -> Option<i32> {
+        self.guard.and_then(|guard| child_of(guard, process))
+    }
+
+    /// The same of who is being answered.
+    pub(crate) fn caller_shim(&self) -> Option<i32> {
+        self.caller.and_then(|caller| self.shim_above(caller))
+    }
+
     /// What is new since the last time.
     pub(crate) fn take_fresh(&mut self) -> Vec<(Option<i32>, Denial)> {
         std::mem::take(&mut self.fresh)

@@ -20,6 +20,10 @@ pub(crate) fn environment(
 ) -> Vec<(String, String)> {
     let Policy { environment: policy, .. } = &request.policy.policy;
     let mut variables = host.environment.clone();
+    if let Some(image) = &host.image {
+        // The caller's own leads to the host's directories.
+        variables.insert("PATH".into(), image.path.clone().unwrap_or_else(|| PATH.into()));
+    }
     variables.entry("PATH".into()).or_insert_with(|| PATH.into());
     for (name, value) in [
         ("HOME", ids.home.display().to_string()),

@@ -6,20 +6,25 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ringfence_linux::{Hierarchy, environment_names, landlock_abi, read_kernel_file};
-use ringfence_policy::{HostFiles, Policy, ToolchainDir, Workspace, secrets, toolchains_for_path};
+use ringfence_policy::{
+    Clause, HostFiles, Policy, SecretSource, ToolchainDir, Workspace, secrets, toolchains_for_path,
+};
 
 use crate::attachment::Attachment;
+use crate::image::{ImageFacts, ImageTree};
 use crate::layers::LayersDir;
 use crate::network::{NetworkFacts, needs_egress};
 use crate::protect::sockets_in;
 use crate::refusal::Refusal;
 use crate::request::Request;
 
-/// A directory or symlink in `/` of the host.
+/// A directory or symlink in `/` of the host, or of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootEntry {
     pub path: PathBuf,
     pub link: Option<PathBuf>,
+    /// Where an image has it; `None`: the host, at the same path.
+    pub source: Option<PathBuf>,
 }
 
 /// A host path that a clause names, as it was written and as it is.
@@ -79,6 +84,8 @@ pub struct Host {
     pub environment: BTreeMap<String, String>,
     pub roots: Vec<RootEntry>,
     pub workspace: Option<WorkspaceDir>,
+    /// What is said of the image that takes the host's place.
+    pub image: Option<ImageFacts>,
     /// For a copy-on-write workspace: what lies beneath, and where writes go.
     pub layers: Option<LayersDir>,
     pub read: Vec<HostPath>,
@@ -107,7 +114,7 @@ pub struct Host {
 const SYSTEM: &[&str] =
     &["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "opt", "nix", "gnu"];
 /// Never shown from the host, whatever the policy: kernel interfaces, devices, others' sockets and temporary files.
-const NEVER: &[&str] = &["proc", "sys", "dev", "run", "tmp", "lost+found", "workspace", "skills"];
+pub(crate) const NEVER: &[&str] = &["proc", "sys", "dev", "run", "tmp", "lost+found", "workspace", "skills"];
 
 impl Host {
     pub fn look(request: &Request) -> Result<Self, Refusal> {
@@ -131,8 +138,12 @@ impl Host {
         let workspace = find_workspace(policy, &current, &home)?;
         let layers =
             request.workspace_layers.as_ref().map(|layers| layers.look(workspace.as_ref())).transpose()?;
-        let toolchains = if policy.filesystem.toolchains { find_toolchains(&home) } else { Vec::new() };
-        let all = policy.filesystem.host == HostFiles::All;
+        let image = image_of(request)?;
+        // With an image those of the home are shown only where somebody asked for them: they are made for the host's libraries.
+        let toolchains_wanted = policy.filesystem.toolchains
+            && (image.is_none() || request.policy.origins.asked(Clause::FilesystemToolchains));
+        let toolchains = if toolchains_wanted { find_toolchains(&home) } else { Vec::new() };
+        let all = host_files(policy) == HostFiles::All;
         let resolve = |paths: &[PathBuf]| -> Result<Vec<HostPath>, Refusal> {
             paths.iter().map(|path| host_path(path, &current, &home)).collect()
         };
@@ -143,6 +154,11 @@ impl Host {
             let named = |path: &PathBuf| read.iter().chain(&write).any(|shown| shown.written == *path);
             hide.extend(find_secrets(&home).filter(|path| !named(path)));
         }
+        // What a secret is read from stays outside, as its value does.
+        hide.extend(policy.network.secrets.iter().filter_map(|secret| match &secret.from {
+            SecretSource::File(path) => Some(absolute(path, &current, &home)),
+            _ => None,
+        }));
         hide.push(request.state.clone());
         let real: Vec<PathBuf> = hide.iter().filter_map(|path| real_path(path)).collect();
         hide.extend(real);
@@ -162,16 +178,33 @@ impl Host {
             || !toolchains.is_empty()
             || !attachments.is_empty();
         refuse_shown_and_hidden(read.iter().chain(&write), &hide)?;
+        refuse_writing_above(&request.state, write.iter().map(|path| &path.real), workspace.as_ref())?;
         let asked: Vec<PathBuf> =
             policy.filesystem.hide.iter().map(|path| absolute(path, &current, &home)).collect();
         hide.retain(|path| asked.contains(path) || !is_our_own(path));
+        let roots = match image {
+            Some(image) => {
+                let mut places = vec![PathBuf::from("/var/tmp"), home.clone()];
+                places.extend(workspace.as_ref().map(|workspace| workspace.path.clone()));
+                places.extend(
+                    read.iter().chain(&write).flat_map(|path| [path.written.clone(), path.real.clone()]),
+                );
+                places.extend(toolchains.iter().map(|toolchain| toolchain.path.clone()));
+                places.extend(attachments.iter().map(|attachment| attachment.target.clone()));
+                places.extend(request.attached.aliases.iter().map(|alias| alias.target.clone()));
+                image.roots(&places)?
+            }
+            None if all => all_roots(),
+            None => system_roots(),
+        };
         let sockets = if shows_more { sockets_shown(read.iter().chain(&write)) } else { Vec::new() };
         Ok(Self {
             uid,
             gid,
             ids: outer_ids(uid)?,
             environment,
-            roots: if all { all_roots() } else { system_roots() },
+            roots,
+            image: image.map(ImageTree::facts),
             read,
             write,
             attachments,
@@ -180,7 +213,7 @@ impl Host {
             git_user: if policy.identity.own_home_path { git_user(&home) } else { None },
             shows_more,
             sockets,
-            network: if needs_egress(request) { NetworkFacts::look() } else { NetworkFacts::default() },
+            network: network_facts(request),
             cgroups: Hierarchy::detect(),
             landlock: landlock_abi(),
             open_files_hard: rustix::process::getrlimit(rustix::process::Resource::Nofile)
@@ -194,6 +227,39 @@ impl Host {
             workspace,
             layers,
         })
+    }
+}
+
+/// What of the host's files a policy shows. An image takes their place, whatever the profile has.
+pub(crate) fn host_files(policy: &Policy) -> HostFiles {
+    if policy.image.is_some() { HostFiles::System } else { policy.filesystem.host }
+}
+
+/// The image that the policy names, and no other. A request without it is refused: the host's own directories would be shown.
+fn image_of(request: &Request) -> Result<Option<&ImageTree>, Refusal> {
+    match (&request.policy.policy.image, &request.image) {
+        (None, None) => Ok(None),
+        (Some(name), Some(image)) if image.name == *name => Ok(Some(image)),
+        (Some(name), _) => Err(Refusal::NotEnforceable {
+            clause: Clause::FilesystemHost.as_str(),
+            why: format!("the image `{name}` is not used by what makes this sandbox"),
+            fix: "leave the image out, or run the command with `ringfence run --image`".into(),
+        }),
+        (None, Some(image)) => Err(Refusal::bad(
+            format!("the image `{}` is given and the policy names none", image.name),
+            "name it in the policy",
+        )),
+    }
+}
+
+fn network_facts(request: &Request) -> NetworkFacts {
+    if !needs_egress(request) {
+        return NetworkFacts::default();
+    }
+    let facts = NetworkFacts::look();
+    match &request.image {
+        Some(image) => image.network(facts),
+        None => facts,
     }
 }
 
@@ -411,14 +477,38 @@ fn refuse_shown_and_hidden<'a>(
     Ok(())
 }
 
+/// Our own state is hidden, but whoever may write above it could put another directory in its place, with trust and grants of
+/// their own making.
+fn refuse_writing_above<'a>(
+    state: &Path,
+    written: impl Iterator<Item = &'a PathBuf>,
+    workspace: Option<&'a WorkspaceDir>,
+) -> Result<(), Refusal> {
+    // It may not be there yet: then what is there above it counts.
+    let real = state.ancestors().find_map(real_path).unwrap_or_else(|| state.to_path_buf());
+    let holds = |path: &Path| state.starts_with(path) || real.starts_with(path);
+    let workspace = workspace.map(|workspace| &workspace.path);
+    match written.chain(workspace).find(|path| holds(path)) {
+        None => Ok(()),
+        Some(path) => Err(Refusal::bad(
+            format!(
+                "{} cannot be written in the sandbox: ringfence keeps its own state in it, {}, which a command could exchange",
+                path.display(),
+                state.display()
+            ),
+            "name the directories below it that the command needs, or keep the state elsewhere with XDG_STATE_HOME",
+        )),
+    }
+}
+
 fn root_entry(name: &str) -> Option<RootEntry> {
     let path = Path::new("/").join(name);
     let facts = path.symlink_metadata().ok()?;
     if facts.is_symlink() {
         let link = fs::read_link(&path).ok()?;
-        return Some(RootEntry { path, link: Some(link) });
+        return Some(RootEntry { path, link: Some(link), source: None });
     }
-    facts.is_dir().then_some(RootEntry { path, link: None })
+    facts.is_dir().then_some(RootEntry { path, link: None, source: None })
 }
 
 fn system_roots() -> Vec<RootEntry> {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ringfence_policy::Clause;
+use ringfence_policy::{Blocked, Clause};
 
 use crate::denial::{Denial, DenialKind};
 use crate::plan::Plan;
@@ -21,11 +21,15 @@ const SIGNS: &[(&str, Intent)] = &[
     ("Permission denied", Intent::Write),
     ("Permission denied", Intent::Read),
     ("No such file or directory", Intent::Read),
+    ("Directory nonexistent", Intent::Read),
     ("not found", Intent::Read),
     ("ENOENT", Intent::Read),
     ("EROFS", Intent::Write),
     ("EACCES", Intent::Write),
 ];
+
+/// Those of them that a missing directory gives too.
+const MISSING: &[&str] = &["No such file or directory", "Directory nonexistent", "ENOENT"];
 
 /// What running into a limit that nobody counts looks like.
 const LIMITS: &[(&str, Clause)] = &[
@@ -45,25 +49,48 @@ pub(crate) fn infer_limits(output: &[u8]) -> Vec<Clause> {
     found
 }
 
-/// The accesses that `output` suggests were refused by `plan`. `exists` tells what the host has.
-pub(crate) fn infer(plan: &Plan, output: &[u8], exists: impl Fn(&Path) -> bool) -> Vec<Denial> {
+/// How much of an output is looked at for denials, from its end.
+const LOOKED_AT: usize = 64 << 10;
+/// How many of its lines are worth a question.
+const LINES: usize = 64;
+
+/// Those lines of `output` that may tell of a refused access.
+pub(crate) fn telling_lines(output: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&output[output.len().saturating_sub(LOOKED_AT)..]);
+    let lines = text.lines().filter(|line| SIGNS.iter().any(|(sign, _)| line.contains(sign)));
+    lines.take(LINES).map(|line| format!("{}\n", line.chars().take(1024).collect::<String>())).collect()
+}
+
+/// The accesses that `output` suggests were refused by `plan`, of a command that was started in `base`. `exists` tells what
+/// the host has.
+pub(crate) fn infer(plan: &Plan, base: &Path, output: &[u8], exists: impl Fn(&Path) -> bool) -> Vec<Denial> {
     let mut found: Vec<Denial> = Vec::new();
     let text = String::from_utf8_lossy(output);
     for line in text.lines() {
+        // The shell that speaks is not what was refused: `/usr/bin/bash: line 1: PATH: …`.
+        let line = line.find(": line ").map_or(line, |at| &line[at..]);
         for (sign, intent) in SIGNS {
             let speaks_of_it = *intent == Intent::Read
                 || !matches!(*sign, "Permission denied" | "EACCES")
                 || WRITES.iter().any(|word| line.contains(word));
-            if !line.contains(sign) || !speaks_of_it {
+            if !line.contains(sign) {
                 continue;
             }
             for path in paths(line) {
-                let path = normal(&plan.directory, Path::new(path));
+                let path = normal(base, Path::new(path));
                 let known = exists(&path) || (*intent == Intent::Write && path.parent().is_some_and(&exists));
-                let Some(blocked) = known.then(|| refused(plan, &path, *intent)).flatten() else { continue };
+                let blocked = match known {
+                    true => refused(plan, &path, *intent),
+                    // Made anew in a directory that the host has and the sandbox does not show.
+                    false if MISSING.contains(sign) => missing_directory(plan, line, &path, &exists),
+                    false => None,
+                };
+                let Some(blocked) = blocked else { continue };
                 let kind = match &blocked {
-                    ringfence_policy::Blocked::Protected { .. } => DenialKind::Protected,
-                    _ => DenialKind::File,
+                    // It can be read by all: who is refused wanted to write, whatever a shell says of it.
+                    Blocked::Protected { .. } => DenialKind::Protected,
+                    _ if speaks_of_it => DenialKind::File,
+                    _ => continue,
                 };
                 let denial = Denial::new(kind, &blocked).inferred();
                 if found.len() < MOST && !found.contains(&denial) {
@@ -73,6 +100,20 @@ pub(crate) fn infer(plan: &Plan, output: &[u8], exists: impl Fn(&Path) -> bool) 
         }
     }
     found
+}
+
+fn missing_directory(
+    plan: &Plan,
+    line: &str,
+    path: &Path,
+    exists: &impl Fn(&Path) -> bool,
+) -> Option<Blocked> {
+    let parent = path.parent().filter(|parent| exists(parent))?;
+    let hidden = refused(plan, parent, Intent::Read)?;
+    // `bash: line 1: PATH: …` is what a redirection says.
+    let writes = line.contains(": line ") || WRITES.iter().any(|word| line.contains(word));
+    // Also below a private place, /tmp say, which could be written: what the host has there is not it.
+    if writes { Some(Blocked::FileWrite { path: path.to_path_buf() }) } else { Some(hidden) }
 }
 
 /// Words of a line that may be paths: with a slash, or with a leading dot (`.bashrc`), less quotes and punctuation.
@@ -96,5 +137,15 @@ mod tests {
         assert_eq!(paths(line).collect::<Vec<_>>(), [".git/hooks/x"]);
         let line = "touch: cannot touch '/usr/x': Read-only file system";
         assert_eq!(paths(line).collect::<Vec<_>>(), ["/usr/x"]);
+    }
+
+    #[test]
+    fn only_lines_that_tell_something_are_asked_about() {
+        let output = b"fine\ncat: /a: No such file or directory\n\xff: Permission denied\nfine\n";
+        let told = telling_lines(output);
+        assert_eq!(told, "cat: /a: No such file or directory\n\u{fffd}: Permission denied\n");
+        assert_eq!(telling_lines(b"all is well\n"), "");
+        let flood = "x: Permission denied\n".repeat(100_000);
+        assert_eq!(telling_lines(flood.as_bytes()).lines().count(), LINES);
     }
 }

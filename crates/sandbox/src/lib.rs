@@ -4,11 +4,13 @@
 //! falls back to something weaker, and leaves nothing behind on any path out.
 
 mod attachment;
+mod bundle;
 mod clauses;
 mod denial;
 mod environment;
 mod files;
 mod host;
+mod image;
 mod infer;
 mod launcher;
 mod layers;
@@ -29,12 +31,14 @@ mod view;
 mod write_bound;
 
 pub use attachment::{Alias, AttachAs, Attached, AttachedFile, Attachment, FileId};
+pub use bundle::{FILES, OciBundle, bundle, write_bundle};
 pub use denial::{Denial, DenialKind};
 pub use files::{
     Copied, CopyLimits, CopyProgress, Draft, FileError, FileProblem, FileTimeouts, Files, ListLimit,
     SessionTree, Watch,
 };
 pub use host::{GitUser, Host, HostPath, OuterIds, RootEntry, WorkspaceDir};
+pub use image::{ImageFacts, ImageTree};
 pub use launcher::{Job, Launcher, own_stdio, receive_order, send_order, share_stdio};
 pub use layers::{LayersDir, WorkspaceLayers};
 pub use network::{NetworkFacts, PlannedEgress};
@@ -42,8 +46,9 @@ pub use network_record::{ConnectionRecord, HostTraffic, NetworkRecord};
 pub use outcome::{Captured, End, Outcome, Usage};
 pub use plan::{Access, Ids, MappedIds, Mount, Plan, PlannedLimits, PlannedWorkspace, WORKSPACE, plan};
 pub use providers::{
-    Ahead, Bwrap, GUARD_INSIDE, Native, Presence, Provider, ProviderRow, Ready, Remains, create, plan_for,
-    provider_rows, serve_inside,
+    Ahead, Bwrap, Docker, GUARD_ANEW, GUARD_IN_CONTAINER, GUARD_INSIDE, Native, Oci, Presence, Provider,
+    ProviderRow, Ready, Remains, create, plan_for, provider_rows, serve_anew, serve_in_container,
+    serve_inside,
 };
 pub use receipt::{Receipt, ReceiptLine, Status};
 pub use refusal::Refusal;
@@ -52,11 +57,14 @@ pub use ringfence_guard::{
     Durability, ExecStage, Existing, FileChange, FileEntry, FileEvent, FileKind, FileStat, Links, Parents,
     Reach, Timestamp,
 };
-pub use ringfence_linux::{Exited, SignalFd, replace_environment, unshare_mounts as own_mounts};
+pub use ringfence_linux::{
+    Exited, SignalFd, change_environment, replace_environment, unshare_mounts as own_mounts,
+};
 pub use session::{
-    Asked, AsyncProcess, Attending, Claim, EndReason, Exec, ExecStdio, Exposed, HOME_ROOT, Held, LOG_BYTES,
-    LogReader, LogStream, OverTimeError, Pillars, Place, Process, ProcessEnd, ProcessId, ProcessInfo,
-    ProcessResult, Sandbox, SessionEnd, SessionError, SessionFacts, SessionSpec, SessionStats, SessionStatus,
-    SessionTrees, Stage, Text, WORKSPACE_ROOT, WorkspaceKind, attend, forward, into_background, places,
+    Asked, AsyncFiles, AsyncProcess, AsyncSandbox, Attending, Claim, EndReason, Exec, ExecStdio, Exposed,
+    ForkError, HOME_ROOT, Held, LOG_BYTES, LogReader, LogStream, OverTimeError, Pillars, Place, Process,
+    ProcessEnd, ProcessId, ProcessInfo, ProcessResult, Sandbox, SessionEnd, SessionError, SessionFacts,
+    SessionSpec, SessionStats, SessionStatus, SessionTrees, Stage, Text, WORKSPACE_ROOT, WorkspaceKind,
+    attend, call_again, forward, into_background, places,
 };
 pub use write_bound::{BEYOND_QUOTA, BeyondBound, Holes, WriteBound};

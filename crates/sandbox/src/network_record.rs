@@ -30,6 +30,40 @@ pub struct ConnectionRecord {
     pub errors: u64,
 }
 
+impl ConnectionRecord {
+    fn is_same_kind(&self, other: &Self) -> bool {
+        (&self.process, &self.host, self.port, self.via)
+            == (&other.process, &other.host, other.port, other.via)
+    }
+
+    pub(crate) fn add(&mut self, more: &Self) {
+        self.address = more.address.or(self.address);
+        self.count += more.count;
+        self.sent += more.sent;
+        self.received += more.received;
+        self.errors += more.errors;
+    }
+}
+
+/// What a process of a session did on the network, told as it happens.
+#[derive(Clone, Debug)]
+pub(crate) struct Traffic {
+    /// The shim above it, by its id inside, where that was seen.
+    pub(crate) shim: Option<i32>,
+    pub(crate) what: Passed,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Passed {
+    Tried(String, Option<u16>),
+    /// What is to be added for this connection.
+    More {
+        id: u64,
+        is_last: bool,
+        more: ConnectionRecord,
+    },
+}
+
 /// All that went to one host and came from it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostTraffic {
@@ -40,10 +74,36 @@ pub struct HostTraffic {
     pub errors: u64,
 }
 
+/// So many kinds of connections are told apart in one process, and so many names that it tried.
+const MOST_KINDS: usize = 256;
 /// So many hosts are told apart where hosts are added up.
 const MOST_HOSTS: usize = 1_000;
 
 impl NetworkRecord {
+    /// Of one process, which makes up any number of names too: those beyond the first are one, `other`.
+    pub(crate) fn add(&mut self, what: Passed) {
+        let more = match what {
+            Passed::More { more, .. } => more,
+            Passed::Tried(host, port) => {
+                if self.tried.len() < MOST_KINDS && !self.tried.contains(&(host.clone(), port)) {
+                    self.tried.push((host, port));
+                }
+                return;
+            }
+        };
+        let other = |had: &&mut ConnectionRecord| had.host == "other" && had.port == 0;
+        if let Some(had) = self.connections.iter_mut().find(|had| had.is_same_kind(&more)) {
+            had.add(&more);
+        } else if self.connections.len() < MOST_KINDS {
+            self.connections.push(more);
+        } else if let Some(had) = self.connections.iter_mut().find(other) {
+            had.add(&more);
+        } else {
+            let (host, process) = ("other".into(), None);
+            self.connections.push(ConnectionRecord { process, host, port: 0, address: None, ..more });
+        }
+    }
+
     /// Added up for each host. A hostile command makes up any number of names: those beyond the first are one, `other`.
     pub fn by_host(&self) -> Vec<HostTraffic> {
         let mut hosts: BTreeMap<&str, HostTraffic> = BTreeMap::new();

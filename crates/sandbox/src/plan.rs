@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::attachment::{FileId, plan_attachments};
 use crate::environment::{environment, working_directory};
-use crate::host::{Host, OuterIds};
+use crate::host::{Host, OuterIds, host_files};
 use crate::limits::plan_limits;
 use crate::network::{self, PlannedEgress, plan_egress, resolver_mount};
 use crate::receipt::Receipt;
@@ -168,7 +168,7 @@ pub struct PlannedLimits {
 pub struct Plan {
     #[serde(skip)]
     pub provider: ProviderName,
-    /// What makes the namespaces, where that is another program.
+    /// What makes the namespaces, where that is another program, or the socket of a daemon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<PathBuf>,
     pub mounts: Vec<Mount>,
@@ -291,11 +291,11 @@ fn plan_ids(policy: &Policy, host: &Host) -> Ids {
     let own_name = || if mapped.is_some() { "sandbox".into() } else { host.user.clone() };
     let user = policy.identity.user.clone().unwrap_or_else(own_name);
     // Where all of the host is shown, read-only, there is a place for a home only where it has one.
-    let own_path = match policy.filesystem.host {
+    let own_path = match host_files(policy) {
         HostFiles::All => host.home_exists,
         HostFiles::System => policy.identity.own_home_path,
     };
-    let home = match policy.filesystem.host {
+    let home = match host_files(policy) {
         _ if own_path => host.home.clone(),
         HostFiles::All => Path::new("/run/home").join(&user),
         HostFiles::System => Path::new("/home").join(&user),
@@ -340,9 +340,11 @@ fn plan_mounts(
     let path = PathBuf::from;
     let mut mounts = Vec::with_capacity(64);
     for root in &host.roots {
-        mounts.push(match &root.link {
-            Some(to) => Mount::Symlink { target: root.path.clone(), to: to.clone() },
-            None => bind(&root.path, &root.path, Access::Read, false),
+        mounts.push(match (&root.link, &root.source) {
+            (Some(to), _) => Mount::Symlink { target: root.path.clone(), to: to.clone() },
+            // Our own files, in a directory that is closed to all others: whoever may open it has to do so.
+            (None, Some(source)) => bind(source, &root.path, Access::Read, true),
+            (None, None) => bind(&root.path, &root.path, Access::Read, false),
         });
     }
     mounts.push(Mount::File { target: path("/etc/passwd"), text: passwd(ids) });
@@ -367,7 +369,7 @@ fn plan_mounts(
     mounts.push(Mount::Private { target: path("/var/tmp"), mode: 0o1777 });
     mounts.push(Mount::Private { target: path("/run"), mode: 0o755 });
     mounts.push(Mount::Proc { target: path("/proc") });
-    if filesystem.host == HostFiles::All && host.overlay && host.home_exists {
+    if host_files(policy) == HostFiles::All && host.overlay && host.home_exists {
         mounts.push(Mount::Overlay { source: host.home.clone(), target: ids.home.clone(), own_ids: true });
     } else {
         mounts.push(Mount::Private { target: ids.home.clone(), mode: 0o700 });
@@ -380,7 +382,7 @@ fn plan_mounts(
             });
         }
     }
-    if filesystem.host == HostFiles::System {
+    if host_files(policy) == HostFiles::System {
         mounts.push(Mount::Seed { target: ids.home.join(".gitconfig"), text: git_config(policy, host, ids) });
     }
     if let Some(workspace) = workspace.filter(|workspace| workspace.protect) {
@@ -412,6 +414,15 @@ fn plan_mounts(
         }
     }
     mounts.extend(attached);
+    // A file that we write is ours: never one of the user's, where a bind shows the place.
+    let bound: Vec<PathBuf> = mounts
+        .iter()
+        .filter(|mount| matches!(mount, Mount::Bind { .. } | Mount::Layered { .. }))
+        .map(|mount| mount.target().to_path_buf())
+        .collect();
+    mounts.retain(
+        |mount| !matches!(mount, Mount::Seed { target, .. } if bound.iter().any(|at| target.starts_with(at))),
+    );
     // Parents before children; the sort is stable, so that of two at one place the later one lies on top.
     mounts.sort_by_key(|mount| mount.target().components().count());
     let hidden = hidden(host, workspace, &mounts);
@@ -488,4 +499,4 @@ fn hosts(hostname: &str) -> String {
 
 #[cfg(test)]
 #[path = "plan_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -8,9 +8,12 @@ use crate::attachment::{Alias, AttachAs, Attached, Attachment};
 use crate::host::{GitUser, HostPath, RootEntry, WorkspaceDir};
 use crate::request::Stream;
 
-fn host(uid: u32) -> Host {
-    let root =
-        |path: &str, link: Option<&str>| RootEntry { path: path.into(), link: link.map(PathBuf::from) };
+pub(crate) fn host(uid: u32) -> Host {
+    let root = |path: &str, link: Option<&str>| RootEntry {
+        path: path.into(),
+        link: link.map(PathBuf::from),
+        source: None,
+    };
     Host {
         uid,
         gid: uid,
@@ -20,6 +23,7 @@ fn host(uid: u32) -> Host {
         current: "/home/ann/project/sub".into(),
         environment: BTreeMap::from([("PATH".into(), "/usr/bin".into())]),
         roots: vec![root("/usr", None), root("/bin", Some("usr/bin")), root("/etc", None)],
+        image: None,
         workspace: None,
         layers: None,
         read: Vec::new(),
@@ -57,13 +61,14 @@ fn workspace(mut host: Host) -> Host {
     host
 }
 
-fn request(profile: ProfileName, toml: &str) -> Request {
+pub(crate) fn request(profile: ProfileName, toml: &str) -> Request {
     let layers = [(Origin::flag("--test"), Layer::from_toml(toml).unwrap())];
     Request {
         policy: merge(profile, &layers).unwrap(),
         argv: vec!["true".into()],
         directory: None,
         attached: Attached::default(),
+        image: None,
         workspace_layers: None,
         stream: Stream::Inherit,
         trace: false,
@@ -345,6 +350,137 @@ fn bubblewrap_gets_what_the_plan_shows_and_no_more() {
     ));
 }
 
+/// What a daemon is asked for: nothing of the plan's mounts is in it.
+#[test]
+fn docker_is_asked_for_a_container_and_told_of_nothing_that_is_shown() {
+    let spec = |profile, toml: &str, host: &Host, image, runtime| {
+        let plan = plan(&request(profile, toml), host, ProviderName::Docker).unwrap();
+        crate::providers::container_spec(&plan, image, runtime)
+    };
+    let own = spec(ProfileName::Restrictive, "", &host(1000), None, None);
+    insta::assert_json_snapshot!(own);
+    let toml = "waive = ['network']\n[filesystem]\nread = ['/srv/data']";
+    let roots = spec(ProfileName::Moderate, toml, &workspace(host(0)), Some("debian:12"), Some("crun"));
+    insta::assert_json_snapshot!(roots);
+    assert!(!roots.to_string().contains("/srv/data") && !roots.to_string().contains("/workspace"));
+}
+
+/// What a runtime is told, for the plan of each identity.
+fn runtime_words(program: &str, toml: &str, host: &Host) -> String {
+    let mut plan = plan(&request(ProfileName::Moderate, toml), host, ProviderName::Oci).unwrap();
+    plan.program = Some(program.into());
+    let (words, config) = crate::providers::runtime_words(&plan, Some("/home/ann/input.txt".into()));
+    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    let config: serde_json::Value = serde_json::from_str(&config).unwrap();
+    format!("{}\n{config:#}", words.join(" "))
+}
+
+#[test]
+fn a_runtime_gets_what_the_plan_shows_and_no_more() {
+    insta::assert_snapshot!(runtime_words("/usr/bin/crun", "", &workspace(host(1000))));
+    insta::assert_snapshot!(runtime_words(
+        "/usr/sbin/runc",
+        "waive = ['network']\n[filesystem]\nread = ['/srv/data']",
+        &workspace(host(0))
+    ));
+}
+
+const BUNDLED: &str = "waive = ['filesystem.landlock', 'filesystem.protected']";
+
+fn bundled(profile: ProfileName, toml: &str, host: &Host) -> Result<crate::OciBundle, Refusal> {
+    crate::bundle(&request(profile, toml), host, Path::new("/srv/job/files"))
+}
+
+/// Without its list of calls, which has a test of its own.
+#[test]
+fn a_bundle_holds_the_policy_by_itself() {
+    for (name, profile, host) in [
+        ("restrictive", ProfileName::Restrictive, host(1000)),
+        ("moderate", ProfileName::Moderate, workspace(host(1000))),
+        ("root", ProfileName::Restrictive, host(0)),
+    ] {
+        let mut made = bundled(profile, BUNDLED, &host).unwrap();
+        // The same document again when it is read as one: there is nothing in it that the specification does not know.
+        let read: oci_spec::runtime::Spec = serde_json::from_value(made.config.clone()).unwrap();
+        assert_eq!(serde_json::to_value(read).unwrap(), made.config);
+        let calls = made.config.pointer_mut("/linux/seccomp/syscalls").unwrap().as_array_mut().unwrap();
+        assert!(calls.len() > 40, "{}", calls.len());
+        *calls = Vec::new();
+        insta::assert_snapshot!(
+            format!("a_bundle_{name}"),
+            format!("{:#}\n{:#?}\n{:#?}\n{:#?}", made.config, made.notes, made.root, made.files)
+        );
+    }
+}
+
+#[test]
+fn a_bundle_closes_what_the_table_closes() {
+    let config = bundled(ProfileName::Restrictive, BUNDLED, &host(1000)).unwrap().config;
+    let seccomp = &config["linux"]["seccomp"];
+    assert_eq!(seccomp["defaultAction"], "SCMP_ACT_ERRNO");
+    assert_eq!(seccomp["defaultErrnoRet"], 38);
+    assert_eq!(seccomp["architectures"], serde_json::json!(["SCMP_ARCH_X86_64", "SCMP_ARCH_AARCH64"]));
+    let calls = seccomp["syscalls"].as_array().unwrap();
+    let of = |name: &str| {
+        let named = |call: &&serde_json::Value| call["names"].as_array().unwrap().iter().any(|it| it == name);
+        calls.iter().filter(named).cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(of("read")[0]["action"], "SCMP_ACT_ALLOW");
+    assert_eq!(
+        (of("bpf")[0]["action"].as_str(), of("bpf")[0]["errnoRet"].as_u64()),
+        (Some("SCMP_ACT_ERRNO"), Some(1))
+    );
+    assert_eq!(of("clone3")[0]["errnoRet"], 38);
+    let unshare = of("unshare");
+    assert_eq!(unshare.len(), 1);
+    assert_eq!(unshare[0]["args"][0]["op"], "SCMP_CMP_MASKED_EQ");
+    assert_eq!(unshare[0]["args"][0]["valueTwo"], 0);
+    let mut host = host(1000);
+    host.shows_more = true;
+    let config = bundled(ProfileName::Restrictive, &format!("{BUNDLED}\n[syscalls]\ncompat = true"), &host)
+        .unwrap()
+        .config;
+    let seccomp = &config["linux"]["seccomp"];
+    let architectures = seccomp["architectures"].as_array().unwrap();
+    assert!(
+        architectures.iter().any(|it| it == "SCMP_ARCH_X86")
+            && architectures.iter().any(|it| it == "SCMP_ARCH_X32")
+    );
+    let calls = seccomp["syscalls"].as_array().unwrap();
+    let sockets = calls.iter().filter(|call| call["names"][0] == "socket");
+    assert!(sockets.clone().count() > 0);
+    assert!(
+        sockets.clone().all(|call| call["args"][0]["valueTwo"] != 1),
+        "unix sockets are closed where more is shown"
+    );
+}
+
+/// What a configuration can't hold, with the clause that is told.
+#[test]
+fn a_bundle_is_refused_what_it_cannot_hold() {
+    let landlock = "waive = ['filesystem.landlock']";
+    for (toml, host, clause) in [
+        (String::new(), host(1000), "filesystem.landlock"),
+        (landlock.into(), workspace(host(1000)), "filesystem.protected"),
+        (BUNDLED.into(), workspace(host(0)), "identity"),
+        (format!("{BUNDLED}\n[network]\nallow = ['example.org']"), host(1000), "network"),
+        (format!("{BUNDLED}\n[limits]\nwall_time = '1m'"), host(1000), "limits.wall_time"),
+        (format!("{BUNDLED}\n[limits]\noutput = '1M'"), host(1000), "limits.output"),
+    ] {
+        let refusal = bundled(ProfileName::Restrictive, &toml, &host).unwrap_err();
+        assert!(
+            matches!(refusal, Refusal::NotEnforceable { clause: told, .. } if told == clause),
+            "{toml}: {refusal}"
+        );
+    }
+    let made = bundled(ProfileName::Restrictive, BUNDLED, &host(1000)).unwrap();
+    assert!(
+        made.notes.iter().any(|note| note.starts_with("limits.wall_time = 5m is not in")),
+        "{:?}",
+        made.notes
+    );
+}
+
 /// docs/providers.md: what each provider holds each clause by, from the receipts themselves.
 #[test]
 fn the_table_of_providers_is_that_of_the_receipts() {
@@ -353,17 +489,23 @@ fn the_table_of_providers_is_that_of_the_receipts() {
     let mut request = request(ProfileName::Moderate, toml);
     request.stream = Stream::Capture;
     let host = workspace(host(1000));
-    let providers: [&dyn crate::Provider; 2] = [&crate::Native, &crate::Bwrap];
-    let mut table = String::from("| clause | native | bwrap |\n|---|---|---|\n");
+    let providers: [&dyn crate::Provider; 4] = [&crate::Native, &crate::Bwrap, &crate::Oci, &crate::Docker];
+    let names: Vec<String> = providers.iter().map(|provider| provider.name().to_string()).collect();
+    let mut table = format!("| clause | {} |\n|{}\n", names.join(" | "), "---|".repeat(names.len() + 1));
     let receipts = providers.map(|provider| {
         let mut plan = plan(&request, &host, provider.name()).unwrap();
         crate::providers::name_mechanisms(provider, &mut plan);
         plan.receipt
     });
-    for (one, other) in receipts[0].clauses.iter().zip(&receipts[1].clauses) {
-        assert_eq!((one.clause, one.status), (other.clause, other.status));
-        let other = if one.mechanism == other.mechanism { "the same" } else { &other.mechanism };
-        table.push_str(&format!("| `{}` | {} | {other} |\n", one.clause.as_str(), one.mechanism));
+    let (first, others) = receipts.split_first().unwrap();
+    for (at, one) in first.clauses.iter().enumerate() {
+        table.push_str(&format!("| `{}` | {} |", one.clause.as_str(), one.mechanism));
+        for other in others.iter().map(|receipt| &receipt.clauses[at]) {
+            assert_eq!((one.clause, one.status), (other.clause, other.status));
+            let other = if one.mechanism == other.mechanism { "the same" } else { &other.mechanism };
+            table.push_str(&format!(" {other} |"));
+        }
+        table.push('\n');
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/providers.md");
     let page = std::fs::read_to_string(path).unwrap();

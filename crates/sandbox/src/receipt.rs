@@ -25,6 +25,9 @@ pub struct ReceiptLine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Receipt {
     pub provider: &'static str,
+    /// The runtime that it drove, and its version, where it has more than one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<String>,
     /// Why it was this one, where the policy left that open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chosen: Option<String>,
@@ -34,7 +37,13 @@ pub struct Receipt {
 
 impl Receipt {
     pub fn new(provider: &'static str) -> Self {
-        Self { provider, chosen: None, clauses: Vec::with_capacity(Clause::ALL.len()), warnings: Vec::new() }
+        Self {
+            provider,
+            runtime: None,
+            chosen: None,
+            clauses: Vec::with_capacity(Clause::ALL.len()),
+            warnings: Vec::new(),
+        }
     }
 
     pub(crate) fn enforced(

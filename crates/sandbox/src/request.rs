@@ -7,6 +7,7 @@ use ringfence_policy::Merged;
 use serde::{Deserialize, Serialize};
 
 use crate::attachment::Attached;
+use crate::image::ImageTree;
 use crate::layers::WorkspaceLayers;
 
 /// Where the command's stdin, stdout and stderr go.
@@ -30,6 +31,8 @@ pub struct Request {
     /// A directory inside; relative to where the command would start otherwise.
     pub directory: Option<PathBuf>,
     pub attached: Attached,
+    /// The image that the policy names, found and held.
+    pub image: Option<ImageTree>,
     /// The workspace is copy-on-write: what is written to it is kept here.
     pub workspace_layers: Option<WorkspaceLayers>,
     pub stream: Stream,

@@ -92,14 +92,16 @@ fn main() {
         return work(&task);
     }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    if has("--list") {
+        // None of them is ignored. What stands behind `--format` is no filter.
+        TESTS.iter().filter(|_| !has("--ignored")).for_each(|(name, _)| println!("{name}: test"));
+        return;
+    }
     let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
     let wanted =
         |name: &str| filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()));
     for (name, test) in TESTS.iter().filter(|(name, _)| wanted(name)) {
-        if arguments.iter().any(|argument| argument == "--list") {
-            println!("{name}: test");
-            continue;
-        }
         test();
         println!("test {name} ... ok");
     }
@@ -126,6 +128,7 @@ fn work(task: &str) {
         argv: ["sh", "-ec", command].map(Into::into).to_vec(),
         directory: None,
         attached: Attached::default(),
+        image: None,
         workspace_layers: Some(layers),
         stream: Stream::Capture,
         trace: false,

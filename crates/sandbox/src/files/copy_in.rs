@@ -33,14 +33,10 @@ impl Files {
         let (root, name) = source(local).map_err(failed(OPERATION, local))?;
         let tally = Tally::new(limits, progress);
         let mut copy = In { files: self, root, local, inside, top: Path::new(name), tally, made: Vec::new() };
-        let mut pending = vec![];
-        copy.entry(Path::new(name), &mut pending)?;
-        while let Some(relative) = pending.pop() {
-            for name in copy.names(&relative)? {
-                copy.entry(&relative.join(name), &mut pending)?;
-            }
-        }
-        copy.set_modes()?;
+        let copied = copy.all(Path::new(name));
+        // Also of a copy that failed: the next one takes directories that are there as they are. Its error comes first.
+        let modes = copy.set_modes();
+        copied.and(modes)?;
         Ok(copy.tally.copied)
     }
 }
@@ -68,6 +64,17 @@ struct In<'a> {
 }
 
 impl In<'_> {
+    fn all(&mut self, top: &Path) -> Result<(), FileError> {
+        let mut pending = vec![];
+        self.entry(top, &mut pending)?;
+        while let Some(relative) = pending.pop() {
+            for name in self.names(&relative)? {
+                self.entry(&relative.join(name), &mut pending)?;
+            }
+        }
+        Ok(())
+    }
+
     fn beneath<'p>(&self, relative: &'p Path) -> &'p Path {
         relative.strip_prefix(self.top).unwrap_or(relative)
     }

@@ -44,13 +44,11 @@ impl Files {
         let (stat, target) = self.stat(inside, Links::Keep)?;
         let (root, name) = destination(local).map_err(failed(OPERATION, local))?;
         let mut out = Out { files: self, root, tally: Tally::new(limits, progress), made: Vec::new() };
-        let mut pending = Vec::new();
         let item = Item { inside, relative: Path::new(name), stat, target: target.as_deref() };
-        out.write(&item, &mut pending)?;
-        while let Some((inside, relative)) = pending.pop() {
-            out.directory(&inside, &relative, &mut pending)?;
-        }
-        out.set_modes()?;
+        let copied = out.all(&item);
+        // Also of a copy that failed: the next one takes directories that are there as they are. Its error comes first.
+        let modes = out.set_modes();
+        copied.and(modes)?;
         Ok(out.tally.copied)
     }
 }
@@ -76,6 +74,15 @@ struct Out<'a> {
 type Pending = Vec<(PathBuf, PathBuf)>;
 
 impl Out<'_> {
+    fn all(&mut self, top: &Item<'_>) -> Result<(), FileError> {
+        let mut pending = Vec::new();
+        self.write(top, &mut pending)?;
+        while let Some((inside, relative)) = pending.pop() {
+            self.directory(&inside, &relative, &mut pending)?;
+        }
+        Ok(())
+    }
+
     fn directory(&mut self, inside: &Path, relative: &Path, pending: &mut Pending) -> Result<(), FileError> {
         // One more than is left shows that there is too much.
         let limit = ListLimit(self.tally.entries_left().saturating_add(1));

@@ -127,6 +127,23 @@ fn a_commit_stopped_after_any_step_is_finished_and_undone() {
     assert!(applied > 6 && undone > 12, "{applied} {undone}");
 }
 
+/// Until what it replaced begins to be thrown away: from there on nobody could.
+#[test]
+fn a_commit_that_was_applied_and_not_cleared_away_is_taken_back() {
+    let (old, new) = old_and_new();
+    let applied = |scene: &Scene| {
+        let journal = std::fs::read_to_string(scene.path("layers/commit/journal.json"));
+        journal.is_ok_and(|text| text.contains(r#""phase":"applied""#))
+    };
+    let scene = scene();
+    let stop = |_: u32| !applied(&scene);
+    assert!(matches!(commit(&scene.open(), &Steps::watched(&stop)), Err(OverlayError::Stopped)));
+    assert_eq!(visible(&scene), new);
+    let recovered = recover(&scene, "undo");
+    assert!(matches!(recovered, Some(Recovered::Undone { .. })), "{recovered:?}");
+    ends_well(&scene, (&old, &new), recovered, "applied, then undo");
+}
+
 #[test]
 fn a_recovery_stopped_after_any_step_is_repeated_and_reversed() {
     let (old, new) = old_and_new();

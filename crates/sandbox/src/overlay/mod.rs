@@ -40,4 +40,5 @@ pub use commit::{CommitOptions, CommitReport, Guarding, LeftOut, LeftOutReason};
 pub use contents::Content;
 pub use error::OverlayError;
 pub use recover::{Recovered, Unfinished};
+pub(crate) use stage::remove_tree;
 pub use start::{Overlay, prepare_layers};

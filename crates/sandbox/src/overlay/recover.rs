@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 use super::apply::{Applier, Back};
@@ -50,7 +51,8 @@ impl Overlay {
         self.finish_in_steps(&Steps::default())
     }
 
-    /// Take an interrupted commit back. One that was applied whole, and only not cleared away, stays.
+    /// Take an interrupted commit back, also one that was applied whole. Only where what it replaced is being thrown away
+    /// already can nobody do that: it stays applied, which the answer says.
     pub fn undo(&self) -> Result<Recovered, OverlayError> {
         self.undo_in_steps(&Steps::default())
     }
@@ -67,7 +69,13 @@ impl Overlay {
 
     pub(super) fn undo_in_steps(&self, steps: &Steps<'_>) -> Result<Recovered, OverlayError> {
         let _lock = self.lock()?;
-        let journal = Journal::load(&self.store)?.ok_or(OverlayError::NothingUnfinished)?;
+        let mut journal = Journal::load(&self.store)?.ok_or(OverlayError::NothingUnfinished)?;
+        if journal.phase == Phase::Applied && self.staging(&journal).is_ok() {
+            // All that it replaced is there: it is as if it had stopped before it said that it was done.
+            journal.phase = Phase::Armed;
+            journal.store(&self.store)?;
+            steps.done()?;
+        }
         if journal.phase != Phase::Armed {
             return self.clear(&journal, steps);
         }
@@ -147,8 +155,16 @@ impl Overlay {
     pub(super) fn clear(&self, journal: &Journal, steps: &Steps<'_>) -> Result<Recovered, OverlayError> {
         let path = self.lower_path.join(&journal.staging);
         let failed = |error: io::Error| OverlayError::failed("clear", &path, error);
-        match Staging::open(&self.lower, &journal.staging) {
-            Ok(staging) => staging.clear(&self.lower, &journal.staging, &journal.kept).map_err(failed)?,
+        let name = match journal.phase {
+            Phase::Applied => {
+                let name = self.put_aside(&journal.staging).map_err(|error| failed(error.into()))?;
+                steps.done()?;
+                name
+            }
+            _ => journal.staging.clone(),
+        };
+        match Staging::open(&self.lower, &name) {
+            Ok(staging) => staging.clear(&self.lower, &name, &journal.kept).map_err(failed)?,
             Err(Errno::NOENT) => {}
             Err(error) => return Err(failed(error.into())),
         }
@@ -162,6 +178,15 @@ impl Overlay {
         } else {
             Recovered::Undone { left, kept }
         })
+    }
+
+    /// Another name for what an applied commit replaced, before any of it is removed: under its own name it is whole.
+    fn put_aside(&self, staging: &str) -> Result<String, Errno> {
+        let aside = format!("{staging}-done");
+        match renameat_with(&self.lower, staging, &self.lower, &aside, RenameFlags::NOREPLACE) {
+            Ok(()) | Err(Errno::NOENT) => Ok(aside),
+            Err(error) => Err(error),
+        }
     }
 
     fn applied_record(&self, journal: &Journal) -> Result<Record, OverlayError> {

@@ -199,7 +199,7 @@ fn set_time(directory: impl AsFd, name: &Path, modified: Moment) -> Result<(), E
 }
 
 /// Also what its owner may not write to.
-fn remove_tree(parent: &OwnedFd, name: &Path, depth: usize) -> io::Result<()> {
+pub(crate) fn remove_tree(parent: &OwnedFd, name: &Path, depth: usize) -> io::Result<()> {
     let Some(stamp) = Stamp::at(parent, name)? else { return Ok(()) };
     if !stamp.is_directory() || depth > DEEPEST {
         return Ok(unlinkat(parent, name, AtFlags::empty())?);

@@ -103,7 +103,13 @@ impl Overlay {
 
     /// What the session changed and has not committed, parents before what is in them.
     pub fn changes(&self) -> Result<Vec<Change>, OverlayError> {
-        Walk::new(self.start.at, &self.record()?).changes(&self.upper, &self.lower)
+        let mut changes = Walk::new(self.start.at, &self.record()?).changes(&self.upper, &self.lower)?;
+        if !self.start.commits {
+            // What lies beneath is the session's own, and shares its files with a store: others that use them there give
+            // them another time, and change nothing.
+            changes.iter_mut().for_each(|change| change.conflict = None);
+        }
+        Ok(changes)
     }
 
     pub(super) fn record(&self) -> Result<Record, OverlayError> {

@@ -3,28 +3,23 @@
 //! handed out, so that a closed call would be refused and nobody would know.
 
 use std::ffi::OsString;
-use std::io::Read;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use ringfence_policy::{Clause, ProviderName};
 
-use super::outer::{GUARD_INSIDE, Given};
+use super::outer::{CONTROL, EXECUTABLE, GUARD_INSIDE, Given};
+use super::program::{Distrust, ask_version, find_program};
 use super::{Presence, Provider, name_mechanisms};
 use crate::host::Host;
 use crate::plan::{Access, Mount, Plan, plan};
 use crate::refusal::Refusal;
 use crate::request::Request;
 
-pub(super) const PROGRAM: &str = "bwrap";
+const PROGRAM: &str = "bwrap";
 /// Where it may be: places that only root writes. What a workspace puts first on PATH is not looked at.
 const PLACES: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
 /// The first with all the options below (`--clearenv`).
 const OLDEST: (u32, u32) = (0, 5);
-const SETUID: u32 = 0o4000;
-/// What the kernel shows for an owner that has no number here.
-const NOBODY: u32 = 65_534;
 
 /// Bubblewrap, `bwrap`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,7 +35,7 @@ impl Provider for Bwrap {
             Ok(program) => program,
             Err((why, fix)) => return Presence::Missing { why, fix },
         };
-        match version(&program).map(|text| (parse_version(&text), text)) {
+        match ask_version(&program).map(|text| (parse_version(&text), text)) {
             Some((Some(found), text)) if found >= OLDEST => {
                 Presence::Here { program: Some(program), version: text }
             }
@@ -113,54 +108,25 @@ pub(super) fn words(plan: &Plan, given: &Given) -> Vec<OsString> {
         add(&[&option, &source.from, &source.at()]);
     }
     // By its descriptor: this program has no path inside.
-    let executable = format!("/proc/self/fd/{}", given.executable);
-    add(&[&"--", &executable, &GUARD_INSIDE, &given.control.to_string()]);
+    let executable = format!("/proc/self/fd/{EXECUTABLE}");
+    add(&[&"--", &executable, &GUARD_INSIDE, &CONTROL.to_string()]);
     words
 }
 
 /// Where it is, or why it can't be used and what to do.
 fn find(places: &[&Path]) -> Result<PathBuf, (String, String)> {
-    let install = || "install it: apt install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora)";
-    let found = places.iter().map(|place| place.join(PROGRAM)).find(|path| path.is_file());
-    let path =
-        found.ok_or_else(|| ("bubblewrap (bwrap) is not installed".to_owned(), install().to_owned()))?;
-    let facts =
-        path.metadata().map_err(|error| (format!("{}: {error}", path.display()), install().into()))?;
-    if facts.permissions().mode() & SETUID != 0 {
-        return Err((
+    let install = "install it: apt install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora)";
+    find_program(PROGRAM, places).map_err(|distrust| match distrust {
+        Distrust::Absent => ("bubblewrap (bwrap) is not installed".to_owned(), install.to_owned()),
+        Distrust::Setuid(path) => (
             format!("{} is setuid, and such a one gives guard no right to mount", path.display()),
             format!("chmod u-s {}, where ordinary users may make user namespaces", path.display()),
-        ));
-    }
-    let id_map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-    if !is_roots(facts.uid(), &id_map) || facts.permissions().mode() & 0o022 != 0 {
-        return Err((
+        ),
+        Distrust::Writable(path) => (
             format!("{} can be written by others than root", path.display()),
             "install bubblewrap again".into(),
-        ));
-    }
-    Ok(path)
-}
-
-/// In a user namespace that does not have the host's root, what is root's is shown as nobody's.
-fn is_roots(owner: u32, id_map: &str) -> bool {
-    let is_host = id_map.split_whitespace().eq(["0", "0", "4294967295"]);
-    owner == 0 || (owner == NOBODY && !is_host)
-}
-
-fn version(program: &Path) -> Option<String> {
-    let child = Command::new(program)
-        .arg("--version")
-        .env_clear()
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn();
-    let mut child = child.ok()?;
-    let mut text = String::new();
-    child.stdout.take()?.take(200).read_to_string(&mut text).ok()?;
-    child.wait().ok()?;
-    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+        ),
+    })
 }
 
 /// `bubblewrap 0.8.0` is (0, 8).

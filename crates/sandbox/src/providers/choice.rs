@@ -3,7 +3,7 @@
 use ringfence_policy::ProviderName;
 use serde::Serialize;
 
-use super::{Bwrap, Native, Presence, Provider, Ready, Remains, native};
+use super::{Bwrap, Docker, Native, Oci, Presence, Provider, Ready, Remains, native};
 use crate::host::Host;
 use crate::outcome::Outcome;
 use crate::plan::Plan;
@@ -30,12 +30,26 @@ pub struct ProviderRow {
 
 /// Decide everything with the provider that the policy names, or refuse.
 pub fn plan_for(request: &Request, host: &Host) -> Result<Plan, Refusal> {
-    match request.policy.policy.provider {
+    let policy = &request.policy.policy;
+    if let (Some(runtime), false) = (&policy.runtime, has_runtimes(policy.provider)) {
+        return Err(Refusal::bad(
+            format!("the provider `{}` has no runtimes, and `{runtime}` is asked for", policy.provider),
+            "name the provider that has it, as in --provider oci, or leave the runtime out",
+        ));
+    }
+    match policy.provider {
         ProviderName::Native => Native.plan(request, host),
         ProviderName::Bwrap => Bwrap.plan(request, host),
+        ProviderName::Docker => Docker.plan(request, host),
+        ProviderName::Oci => Oci.plan(request, host),
         ProviderName::Auto => plan_strongest(request, host),
         other => Err(not_built(other)),
     }
+}
+
+/// Whether a policy may say which of several runtimes it drives.
+fn has_runtimes(provider: ProviderName) -> bool {
+    matches!(provider, ProviderName::Oci | ProviderName::Docker)
 }
 
 /// Carry a plan out, in the sandbox that was made ahead if it fits; with what is yet to be cleared away.
@@ -65,6 +79,8 @@ fn row(name: ProviderName) -> ProviderRow {
     let presence = match name {
         ProviderName::Native => Native.probe(),
         ProviderName::Bwrap => Bwrap.probe(),
+        ProviderName::Docker => Docker.probe(),
+        ProviderName::Oci => Oci.probe(),
         other => {
             let refusal = not_built(other);
             Presence::Missing { why: refusal.to_string(), fix: refusal.fix().to_owned() }
@@ -95,6 +111,6 @@ fn row(name: ProviderName) -> ProviderRow {
 fn not_built(name: ProviderName) -> Refusal {
     Refusal::bad(
         format!("the provider `{name}` is not built into this version"),
-        "--provider native, bwrap or auto: see `ringfence provider ls`",
+        "--provider native, bwrap, oci, docker or auto: see `ringfence provider ls`",
     )
 }

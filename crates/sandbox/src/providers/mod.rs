@@ -4,18 +4,27 @@
 
 mod bwrap;
 mod choice;
+mod docker;
 mod native;
+mod oci;
 mod outer;
+mod program;
 
 pub use bwrap::Bwrap;
 pub use choice::{ProviderRow, create, plan_for, provider_rows};
+pub use docker::{Docker, GUARD_IN_CONTAINER};
+pub use native::GUARD_ANEW;
+#[cfg(test)]
+pub(crate) use native::Launched;
 pub use native::{Ahead, Ready, Remains};
 pub(crate) use native::{
     Call, DISK_FULL, Failure, Held, Relay, Steps, TMP_FULL, Warden, failed_inside, launch, limit_denial,
-    strange,
+    speaks_the_same, strange,
 };
-pub use outer::{GUARD_INSIDE, serve_inside};
+pub use oci::Oci;
+pub use outer::{GUARD_INSIDE, serve_anew, serve_in_container, serve_inside};
 
+#[cfg(test)]
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -94,33 +103,54 @@ pub(crate) fn name_mechanisms(provider: &dyn Provider, plan: &mut Plan) {
     }
 }
 
-/// What bubblewrap would be told, with descriptors that stand for any.
+#[cfg(test)]
+pub(crate) use docker::spec_for_tests as container_spec;
+
+/// What bubblewrap would be told.
 #[cfg(test)]
 pub(crate) fn bwrap_words(plan: &Plan, stdin: Option<PathBuf>) -> Vec<OsString> {
-    let given = outer::Given { sources: outer::sources(plan, stdin), executable: 8, control: 9 };
-    bwrap::words(plan, &given)
+    bwrap::words(plan, &outer::Given { sources: outer::sources(plan, stdin) })
+}
+
+/// What a runtime would be told, and the text of its configuration.
+#[cfg(test)]
+pub(crate) fn runtime_words(plan: &Plan, stdin: Option<PathBuf>) -> (Vec<OsString>, String) {
+    let told = oci::told(plan, &outer::Given { sources: outer::sources(plan, stdin) }).unwrap();
+    (told.words, told.bundle.map(|bundle| bundle.config).unwrap_or_default())
 }
 
 /// A program that makes the namespaces of a sandbox.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wrapper {
     Bwrap,
+    Runtime,
 }
 
 impl Wrapper {
     pub(crate) fn of(provider: ProviderName) -> Option<Self> {
-        (provider == ProviderName::Bwrap).then_some(Self::Bwrap)
-    }
-
-    pub(crate) fn program(self) -> &'static str {
-        match self {
-            Self::Bwrap => bwrap::PROGRAM,
+        match provider {
+            ProviderName::Bwrap => Some(Self::Bwrap),
+            ProviderName::Oci => Some(Self::Runtime),
+            _ => None,
         }
     }
 
-    fn words(self, plan: &Plan, given: &outer::Given) -> Vec<OsString> {
+    /// Whether it starts in the sandbox's own cgroup, where that is entered at the fork. A runtime is many threads, which are
+    /// none of the command's processes: guard is moved there when it waits.
+    pub(crate) fn starts_in_cgroup(self) -> bool {
+        self == Self::Bwrap
+    }
+
+    fn told(self, plan: &Plan, given: &outer::Given) -> Result<outer::Told, Refusal> {
         match self {
-            Self::Bwrap => bwrap::words(plan, given),
+            Self::Bwrap => Ok(outer::Told { words: bwrap::words(plan, given), bundle: None }),
+            Self::Runtime => oci::told(plan, given),
         }
     }
+}
+
+/// What the program that makes a plan's namespaces is called.
+pub(crate) fn program_name(plan: &Plan) -> String {
+    let name = plan.program.as_ref().and_then(|program| program.file_name());
+    name.map_or_else(|| plan.provider.to_string(), |name| name.to_string_lossy().into_owned())
 }

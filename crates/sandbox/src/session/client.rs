@@ -19,7 +19,9 @@ use super::wire::{
     Answer, Call, Envelope, ExecCall, ProcessInfo, ProcessResult, SessionStats, SessionStatus, StdioKind,
     VERSION,
 };
+use crate::denial::Denial;
 use crate::files::{FileTimeouts, Files};
+use crate::infer::telling_lines;
 use crate::refusal::Refusal;
 
 /// Whatever is asked of a keeper is answered at once, but for the end of a process and of the session.
@@ -146,6 +148,7 @@ impl Sandbox {
                 SessionError::Silent { name: self.name() }
             }
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                self.sweep_if_killed();
                 SessionError::Ended { name: self.name() }
             }
             io::ErrorKind::WouldBlock => SessionError::Silent { name: self.name() },
@@ -288,6 +291,21 @@ impl Sandbox {
         }
     }
 
+    /// The file accesses that a failed command's error output suggests were refused by the session's policy; those that the
+    /// result knows of already are not told twice.
+    pub fn explain(&self, result: &mut ProcessResult, directory: Option<&Path>, stderr: &[u8]) {
+        let lines = telling_lines(stderr);
+        if result.end.exit_code() == 0 || lines.is_empty() {
+            return;
+        }
+        let call = Call::Explain { lines, directory: directory.map(Path::to_path_buf) };
+        // A keeper that can't say it has not seen a denial either.
+        let Ok((Answer::Denials { denials }, _)) = self.call_within(LOOK, call) else { return };
+        let new = |denial: &Denial| !result.denials.iter().any(|known| known.what == denial.what);
+        let denials: Vec<Denial> = denials.into_iter().filter(new).collect();
+        result.denials.extend(denials);
+    }
+
     pub fn pause(&self) -> Result<(), SessionError> {
         self.done(Call::Pause).map(|_| ())
     }
@@ -366,6 +384,7 @@ impl Sandbox {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
+        self.sweep_if_killed();
         let ended = self.place.facts().ok().and_then(|facts| facts.ended);
         Ok(ended.map(|end| end.notes).unwrap_or_default())
     }

@@ -1,15 +1,13 @@
 //! The end of a session whose keeper does not answer: it is killed, and its sandbox with it.
 
 use std::io;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use ringfence_linux::{Hierarchy, sweep_cgroups};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::client::{Sandbox, SessionError};
+use super::killed::sweep_after;
 use super::place::{Pillars, ProcessId};
-use crate::protect::sweep_placeholders;
 
 /// Far longer than the kernel takes to end what was killed.
 const DEATH: Duration = Duration::from_secs(60);
@@ -30,10 +28,7 @@ impl Sandbox {
         let failed = |source| SessionError::Io { doing: "kill the session's keeper", source };
         end(pillars.keeper).map_err(failed)?;
         self.wait_for_death(pillars)?;
-        sweep_cgroups(&Hierarchy::detect());
-        if let Some(state) = self.place().path().parent().and_then(Path::parent) {
-            sweep_placeholders(state);
-        }
+        sweep_after(self.place());
         Ok(vec![format!("the keeper of `{}` did not answer and was killed", self.name())])
     }
 
@@ -65,7 +60,7 @@ fn end(process: ProcessId) -> io::Result<()> {
 }
 
 /// One that has ended and that nobody has waited for yet is gone for us: all below it ended first.
-fn is_running(process: ProcessId) -> bool {
+pub(super) fn is_running(process: ProcessId) -> bool {
     let stat = ringfence_linux::read_kernel_file(format!("/proc/{}/stat", process.pid)).unwrap_or_default();
     let is_dead = stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with(['Z', 'X']));
     !is_dead && process.is_there()

@@ -4,17 +4,20 @@ mod asynchronous;
 mod attend;
 mod client;
 mod force;
+mod fork;
 mod forward;
 mod keeper;
+mod killed;
 mod link;
 mod log;
 mod over_time;
 mod place;
 mod wire;
 
-pub use asynchronous::AsyncProcess;
+pub use asynchronous::{AsyncFiles, AsyncProcess, AsyncSandbox};
 pub use attend::{Attending, attend};
 pub use client::{Exec, ExecStdio, Exposed, Held, Process, Sandbox, SessionError};
+pub use fork::ForkError;
 pub use forward::{forward, into_background};
 pub use keeper::{Claim, SessionSpec};
 pub(crate) use link::{Link, in_memory};
@@ -23,4 +26,6 @@ pub use over_time::{HOME_ROOT, OverTimeError, SessionTrees, WORKSPACE_ROOT};
 pub use place::{
     Asked, EndReason, Pillars, Place, ProcessId, SessionEnd, SessionFacts, WorkspaceKind, places,
 };
-pub use wire::{ProcessEnd, ProcessInfo, ProcessResult, SessionStats, SessionStatus, Stage, Text};
+pub use wire::{
+    ProcessEnd, ProcessInfo, ProcessResult, SessionStats, SessionStatus, Stage, Text, call_again,
+};

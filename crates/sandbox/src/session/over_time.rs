@@ -12,8 +12,8 @@ use crate::files::{Files, SessionTree};
 use crate::layers::WorkspaceLayers;
 use crate::plan::WORKSPACE;
 use crate::snapshots::{
-    Recognise, Restored, RootTree, RootWriter, SaveOptions, SaveProgress, Saved, SnapshotError, SnapshotId,
-    SnapshotStore,
+    KeepAttributes, Recognise, Restored, RootTree, RootWriter, SaveOptions, SaveProgress, Saved,
+    SnapshotError, SnapshotId, SnapshotStore,
 };
 
 /// What the trees of a session are called in its snapshots.
@@ -76,6 +76,7 @@ impl Sandbox {
             session: facts.id.clone(),
             parent: None,
             recognise: Recognise::ByTimes,
+            attributes: KeepAttributes::AsTheyAre,
         };
         let _held = self.hold()?;
         let files = RefCell::new(self.files()?);

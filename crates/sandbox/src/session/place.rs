@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::link::Link;
 use super::wire::Text;
 use crate::network_record::HostTraffic;
+use crate::overlay::remove_tree;
 use crate::refusal::Refusal;
 
 const SOCKET: &str = "socket";
@@ -314,8 +315,16 @@ impl Place {
     pub(crate) fn remove(&self) -> io::Result<()> {
         match fs::remove_dir_all(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            // In layers there are directories that nobody may enter: of the kernel's, and of a session's commands.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => self.remove_closed(),
             removed => removed,
         }
+    }
+
+    fn remove_closed(&self) -> io::Result<()> {
+        let (Some(parent), Some(name)) = (self.0.parent(), self.0.file_name()) else { return Ok(()) };
+        let parent = open(parent, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        remove_tree(&parent, Path::new(name), 0)
     }
 }
 

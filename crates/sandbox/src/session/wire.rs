@@ -1,5 +1,6 @@
 //! What clients and a session's keeper say to each other: one JSON object a datagram, with descriptors beside it.
-//! docs/protocol.md describes it; a change of what is here is a new `VERSION`.
+//! docs/protocol.md describes it; a change of what is here is a new `VERSION`. A call that is new and that its client can do
+//! without is none: an older keeper refuses it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -65,6 +66,12 @@ impl Envelope<Call> {
         let Names { .. } = serde_json::from_slice(bytes)?;
         serde_json::from_slice(bytes)
     }
+}
+
+/// A call as it would be sent, if these bytes are one: for those who try what a keeper takes for a call.
+#[doc(hidden)]
+pub fn call_again(bytes: &[u8]) -> Option<Vec<u8>> {
+    serde_json::to_vec(&Envelope::parse(bytes).ok()?).ok()
 }
 
 /// What is asked for must be named: a variant's number, which serde takes too, is another call in the next version.
@@ -151,6 +158,11 @@ pub(crate) enum Call {
     Unexpose {
         port: u16,
     },
+    /// What the policy has to do with lines of a command's output that was started in `directory`.
+    Explain {
+        lines: String,
+        directory: Option<PathBuf>,
+    },
     /// End the sandbox. Answered when nothing of it is left.
     End,
 }
@@ -198,6 +210,9 @@ pub struct ProcessResult {
     pub cpu_ms: u64,
     pub max_memory: u64,
     pub denials: Vec<Denial>,
+    /// What its processes did on the network until it ended; null where the session has none.
+    #[serde(default)]
+    pub network: Option<NetworkRecord>,
 }
 
 /// One process of a session, as `session ps` shows it.
@@ -261,6 +276,9 @@ pub(crate) enum Answer {
     },
     Status(Box<SessionStatus>),
     Stats(SessionStats),
+    Denials {
+        denials: Vec<Denial>,
+    },
     Refused {
         why: String,
         fix: String,
@@ -313,6 +331,7 @@ mod tests {
             Call::Exec(exec),
             Call::Wait { process: 3 },
             Call::Signal { process: 1, signal: 15, tree: true },
+            Call::Explain { lines: "x: Permission denied\n".into(), directory: Some("/workspace".into()) },
             Call::End,
         ] {
             assert_eq!(round(&call), call);

@@ -4,7 +4,7 @@
 //! Every object must come, also one that the store has: else whoever knows a hash could have the content.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 
 use tar::{Archive, Entries, Entry, EntryType};
 
@@ -30,18 +30,40 @@ pub struct Imported {
     pub new_objects: u64,
 }
 
+/// The tar, whether it is compressed or not.
+fn unpacked<T>(input: &mut dyn Read, work: &mut dyn FnMut(&mut dyn Read) -> Result<T>) -> Result<T> {
+    let mut input = BufReader::with_capacity(128 * 1024, input);
+    let is_zstd = input.fill_buf().map_err(bad)?.starts_with(&ZSTD_MAGIC);
+    if is_zstd {
+        let mut decoder = zstd::Decoder::with_buffer(input).map_err(bad)?.single_frame();
+        decoder.window_log_max(ZSTD_WINDOW_LOG).map_err(bad)?;
+        work(&mut decoder)
+    } else {
+        work(&mut input)
+    }
+}
+
 impl SnapshotStore {
     /// A tar, or one that zstd compressed; the content tells. The id is that of the snapshot that was exported.
     pub fn import(&self, input: &mut dyn Read) -> Result<Imported> {
-        let mut input = BufReader::with_capacity(128 * 1024, input);
-        let is_zstd = input.fill_buf().map_err(bad)?.starts_with(&ZSTD_MAGIC);
-        if is_zstd {
-            let mut decoder = zstd::Decoder::with_buffer(input).map_err(bad)?.single_frame();
-            decoder.window_log_max(ZSTD_WINDOW_LOG).map_err(bad)?;
-            self.read_tar(&mut decoder)
-        } else {
-            self.read_tar(&mut input)
-        }
+        unpacked(input, &mut |tar| self.read_tar(tar))
+    }
+
+    /// The content of each file of such a stream, of which nothing is taken in: its manifest and sizes are judged as there.
+    pub fn look_into(
+        &self,
+        input: &mut dyn Read,
+        look: &mut dyn FnMut(&mut dyn Read) -> io::Result<()>,
+    ) -> Result<()> {
+        unpacked(input, &mut |tar| {
+            let mut archive = Archive::new(tar);
+            let mut entries = archive.entries().map_err(bad)?.raw(true);
+            let (_, manifest) = self.read_manifest(&mut entries)?;
+            for (hash, size) in objects(&manifest) {
+                look(&mut next(&mut entries, &object_name(&hash), Some(size))?).map_err(bad)?;
+            }
+            Ok(())
+        })
     }
 
     fn read_tar(&self, input: &mut dyn Read) -> Result<Imported> {

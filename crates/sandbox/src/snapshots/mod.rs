@@ -64,7 +64,7 @@ pub use manifest::{Entry, Manifest, Node, RootEntries, Skipped, SnapshotFacts};
 pub use materialise::Materialised;
 pub use path::{TreePath, shown};
 pub use restore::Restored;
-pub use save::{Recognise, SaveOptions, SaveProgress, Saved};
+pub use save::{KeepAttributes, Recognise, SaveOptions, SaveProgress, Saved};
 pub use store::{Listing, SnapshotStore, Summary};
 pub use tree::{Attributes, EntryKind, EntryStat, EntryTime, Listed, RootTree, RootWriter, Tree, TreeWriter};
 pub use verify::{Damage, Verified};

@@ -13,7 +13,7 @@ use super::path::TreePath;
 use super::reading::{Reading, steadily};
 use super::stat_cache::StatCache;
 use super::store::SnapshotStore;
-use super::tree::{Attributes, EntryStat, EntryTime, RootTree, Tree};
+use super::tree::{Attributes, EntryKind, EntryStat, EntryTime, RootTree, Tree};
 use super::walk::{Budget, Found, FoundContent, walk};
 
 /// How an unchanged file is told from a changed one.
@@ -26,6 +26,15 @@ pub enum Recognise {
     ByContent,
 }
 
+/// What is kept of modes and times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeepAttributes {
+    #[default]
+    AsTheyAre,
+    /// May it be executed, and nothing else: the same names and contents have the same id, whoever saves them and when.
+    Executable,
+}
+
 #[derive(Clone, Debug)]
 pub struct SaveOptions {
     /// For people; need not be the only one of that name.
@@ -33,6 +42,7 @@ pub struct SaveOptions {
     pub session: String,
     pub parent: Option<SnapshotId>,
     pub recognise: Recognise,
+    pub attributes: KeepAttributes,
 }
 
 /// How far a save is.
@@ -82,6 +92,7 @@ impl SnapshotStore {
             budget,
             known,
             seen: StatCache::default(),
+            attributes: options.attributes,
             started,
             state: SaveProgress {
                 all_entries: found.iter().map(|found| found.len() as u64).sum(),
@@ -95,7 +106,11 @@ impl SnapshotStore {
             kept.push(RootEntries { label: root.label.to_owned(), entries: save.entries(root.tree, found)? });
         }
         let Save { batch, seen, state, counts, .. } = save;
-        let manifest = manifest(options, kept, started);
+        let created = match options.attributes {
+            KeepAttributes::AsTheyAre => started,
+            KeepAttributes::Executable => EntryTime::default(),
+        };
+        let manifest = manifest(options, kept, created);
         let id = self.commit(batch, &manifest)?;
         // A hint that can't be written costs time later, not the snapshot.
         let _ = self.objects.temporary().and_then(|beside| seen.write(&cache_path, beside.path()));
@@ -159,17 +174,34 @@ struct Save<'a> {
     budget: Budget,
     known: StatCache,
     seen: StatCache,
+    attributes: KeepAttributes,
     started: EntryTime,
     state: SaveProgress,
     progress: &'a mut dyn FnMut(&SaveProgress) -> ControlFlow<()>,
     counts: Counts,
 }
 
+impl KeepAttributes {
+    fn of(self, stat: &EntryStat) -> Attributes {
+        match (self, stat.kind) {
+            (Self::AsTheyAre, _) => kept(stat),
+            (Self::Executable, EntryKind::File) if stat.mode & 0o111 == 0 => {
+                Attributes { mode: 0o644, modified: EntryTime::default() }
+            }
+            (Self::Executable, _) => Attributes { mode: 0o755, modified: EntryTime::default() },
+        }
+    }
+}
+
 impl Save<'_> {
+    fn kept(&self, stat: &EntryStat) -> Attributes {
+        self.attributes.of(stat)
+    }
+
     fn entries(&mut self, tree: &dyn Tree, found: Vec<Found>) -> Result<Vec<Entry>> {
         let mut entries = Vec::with_capacity(found.len());
         for Found { path, stat, content } in found {
-            let Attributes { mode, modified } = kept(&stat);
+            let Attributes { mode, modified } = self.kept(&stat);
             let node = match content {
                 FoundContent::Directory => Some(Node::Directory { mode, modified }),
                 FoundContent::Link(target) => Some(Node::Link { target, modified }),
@@ -193,17 +225,17 @@ impl Save<'_> {
             self.budget.take_bytes(stat.size)?;
             self.batch.count_on(&object);
             self.seen.add(stat, object, self.started);
-            let Attributes { mode, modified } = kept(stat);
+            let Attributes { mode, modified } = self.kept(stat);
             return Ok(Some(Node::File { mode, modified, size: stat.size, object }));
         }
         self.read(tree, path)
     }
 
     fn read(&mut self, tree: &dyn Tree, path: &TreePath) -> Result<Option<Node>> {
-        let (batch, budget) = (&self.batch, &self.budget);
+        let (batch, budget, attributes) = (&self.batch, &self.budget, self.attributes);
         let read = steadily(tree, path, |content, stat| {
             budget.check_bytes(stat.size)?;
-            batch.stage(content, &Source { name: path, size: stat.size, attributes: kept(stat) })
+            batch.stage(content, &Source { name: path, size: stat.size, attributes: attributes.of(stat) })
         })?;
         let (staged, stat) = match read {
             Reading::Read(staged, stat) => (staged, stat),
@@ -216,7 +248,7 @@ impl Save<'_> {
         let object = staged.hash;
         self.counts.new_objects += u64::from(self.batch.keep(staged));
         self.seen.add(&stat, object, self.started);
-        let Attributes { mode, modified } = kept(&stat);
+        let Attributes { mode, modified } = self.kept(&stat);
         Ok(Some(Node::File { mode, modified, size: stat.size, object }))
     }
 }

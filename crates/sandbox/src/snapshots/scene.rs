@@ -108,6 +108,7 @@ pub(super) fn options(session: &str) -> SaveOptions {
         session: session.into(),
         parent: None,
         recognise: Recognise::ByTimes,
+        attributes: KeepAttributes::AsTheyAre,
     }
 }
 

@@ -179,3 +179,24 @@ fn progress_tells_every_entry() {
     assert_eq!((told.len(), told.last()), (7, Some(&copied)));
     chmod(&source.path().join("tree/sub"), 0o700);
 }
+
+/// A copy that fails half-way leaves what it has made with the modes that it was to have: the next one finds directories
+/// that are as they should be.
+#[test]
+fn a_copy_after_one_that_failed_has_the_modes_of_what_was_copied() {
+    for copy in WAYS {
+        let (mut scene, source) = (Scene::new(), TempDir::new().unwrap());
+        let at = |name: &str| source.path().join(name);
+        fs::create_dir_all(at("tree/sub")).unwrap();
+        fs::write(at("tree/sub/large"), vec![0; 4096]).unwrap();
+        chmod(&at("tree"), 0o755);
+        chmod(&at("tree/sub"), 0o555);
+        let to = scene.path("copy");
+        let little = CopyLimits { bytes: 10, ..CopyLimits::default() };
+        copy(&mut scene.files, &at("tree"), &to, &little).unwrap_err();
+        assert_eq!((mode_of(&to), mode_of(&to.join("sub"))), (0o755, 0o555), "after the failed one");
+        chmod(&to.join("sub"), 0o755);
+        copy(&mut scene.files, &at("tree"), &to, &CopyLimits::default()).unwrap();
+        assert_eq!(mode_of(&to), 0o755);
+    }
+}

@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use ringfence_sandbox::snapshots::{
-    Recognise, RootTree, RootWriter, SaveOptions, Saved, SnapshotLimits, SnapshotStore,
+    KeepAttributes, Recognise, RootTree, RootWriter, SaveOptions, Saved, SnapshotLimits, SnapshotStore,
 };
 use ringfence_sandbox::{Files, SessionTree};
 use tempfile::TempDir;
@@ -43,6 +43,7 @@ impl Session {
             session: "one".into(),
             parent: None,
             recognise: Recognise::ByTimes,
+            attributes: KeepAttributes::AsTheyAre,
         };
         let roots = [RootTree { label: "workspace", tree: &self.tree() }];
         self.store.save(&roots, &options, &mut |_| ControlFlow::Continue(())).unwrap()

@@ -12,16 +12,17 @@ use ringfence_linux::seccomp::{self, Listen, install};
 use ringfence_linux::{
     Helper, LandlockAccess, LandlockRule, LandlockRuleset, LandlockTarget, MAX_FDS, MountFlags, NetworkShape,
     NewNetwork, Pending, Settings, clone_tree, close_except, drop_all_capabilities, enter_network, exit_now,
-    is_hung_up, make_network, move_fd, open_pty, recv_with_fds, release_old_root, reset_signal_actions,
-    restrict_tree, scrub_environment, send_with_fds, set_die_with_parent, set_dumpable, set_hostname,
-    set_limit, unshare_cgroup, window_size,
+    hide_arguments, is_hung_up, make_network, move_fd, open_pty, recv_with_fds, release_old_root,
+    reset_signal_actions, restrict_tree, scrub_environment, send_with_fds, set_die_with_parent, set_dumpable,
+    set_hostname, set_limit, unshare_cgroup, window_size,
 };
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom, fcntl_getfl, fstat, open, seek};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::Resource;
 
+use super::anew::{Anew, Belongings};
 use super::faults::Steps;
-use super::hand_out::Handed;
+use super::hand_out::{Handed, Unpacked};
 use super::identity;
 use super::root::{Builder, Trees, still_covered};
 use super::setup::{Failure, failure};
@@ -34,6 +35,9 @@ pub(crate) const DISK_FULL: u8 = 1;
 pub(crate) const TMP_FULL: u8 = 2;
 const PRIVATE: &[(&str, u8)] = &[("/var/tmp", DISK_FULL), ("/tmp", TMP_FULL), ("/dev/shm", TMP_FULL)];
 
+/// What `ps` shows of guard, and of all that is forked from it and runs no command.
+const GUARD: &str = "ringfence guard";
+
 /// Processes that a session's guard may have beyond its commands' limit, so that it can start another beside a fork bomb.
 const GUARD_RESERVE: u64 = 8;
 
@@ -45,6 +49,8 @@ pub(in crate::providers) struct Inheritance<'a> {
     pub(in crate::providers) steps: Steps,
     /// What its network has beside loopback.
     pub(in crate::providers) shape: Option<&'a NetworkShape>,
+    /// With what to begin anew, where another program started it.
+    pub(in crate::providers) anew: Option<Anew>,
 }
 
 /// Who made the namespaces.
@@ -54,6 +60,8 @@ pub(in crate::providers) enum Maker {
     Owner,
     /// Another program, which has mapped the ids and put each source of the plan into [`SOURCES`].
     Program,
+    /// The first process of a container, whose fork this is: the owner sends all that is shown, and nothing else of the host is here.
+    Container,
 }
 
 /// Where another program puts what the plan shows, by index, before the root is made of it.
@@ -89,7 +97,40 @@ enum Duty {
 
 /// Build the walls, close them, then be guard. Never returns.
 pub(in crate::providers) fn live(control: OwnedFd, inheritance: Inheritance<'_>) -> ! {
-    match close_walls(&control, inheritance) {
+    let closed = close_walls(&control, inheritance);
+    attend_to(control, closed)
+}
+
+/// The rest of it, where guard began anew after the root was made. Never returns.
+pub(in crate::providers) fn live_on(
+    control: OwnedFd,
+    unpacked: &Unpacked,
+    stream: Stream,
+    belongings: Belongings,
+    steps: &Steps,
+) -> ! {
+    let closed = close_others(&control, unpacked, stream, belongings, steps);
+    attend_to(control, closed)
+}
+
+fn close_others(
+    control: &OwnedFd,
+    unpacked: &Unpacked,
+    stream: Stream,
+    belongings: Belongings,
+    steps: &Steps,
+) -> Result<(Duty, OomScore), FromGuard> {
+    let plan = &unpacked.plan;
+    let landlock = match plan.landlock {
+        true => Some(landlock(plan, belongings.stdio.as_ref(), steps)?),
+        false => None,
+    };
+    let (argv, filter) = unpacked.command();
+    close_rest(Rest { control, plan, stream, argv, filter, belongings, landlock, ours: 0, steps })
+}
+
+fn attend_to(control: OwnedFd, closed: Result<(Duty, OomScore), FromGuard>) -> ! {
+    match closed {
         Ok((Duty::Run(command), score)) => serve(control.as_fd(), command, &score, PRIVATE),
         Ok((Duty::Serve(processes), score)) => {
             serve_session(control, &SessionGuard { score, private: PRIVATE, processes })
@@ -109,12 +150,15 @@ impl From<Failure> for FromGuard {
 
 /// The walls are closed when this returns, and it is known what to do inside them.
 fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<(Duty, OomScore), FromGuard> {
-    let Inheritance { plan, start, maker, steps, shape } = inheritance;
+    let Inheritance { plan, start, maker, steps, shape, anew } = inheritance;
     scrub_environment();
+    // Everybody inside can read them, and the caller's name what it wants: where a secret comes from, for one.
+    steps.run("hide the arguments", "", || hide_arguments(GUARD))?;
     let mut keep = vec![control.as_fd()];
     if let Start::Now(order) = &start {
         keep.extend(order.stdio.iter().map(AsFd::as_fd));
     }
+    keep.extend(anew.iter().map(|anew| anew.executable.as_fd()));
     steps.run("let go of the caller's descriptors", "", || close_except(&keep))?;
     let helper = steps.run("start a helper thread", "", Helper::start)?;
     let mut place = Place {
@@ -124,11 +168,11 @@ fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<(Duty,
         network: begin_network(plan, shape, &helper, &steps)?,
         settled: false,
     };
-    let mut trees = match maker {
-        Maker::Owner => receive_trees(control, plan, &steps)?,
-        Maker::Program => placed_trees(plan, &steps)?,
+    let (mut trees, stdin_tree) = match maker {
+        Maker::Owner | Maker::Container => receive_all(control, plan, &steps)?,
+        Maker::Program => (placed_trees(plan, &steps)?, None),
     };
-    if maker == Maker::Owner {
+    if maker != Maker::Program {
         identity::enter(&plan.ids, &steps)?;
     }
     let root = Builder::begin(plan, &mut trees, &steps)?;
@@ -153,7 +197,7 @@ fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<(Duty,
         Some(Order { argv, pins, stdio, filter, .. }) => (argv, Some(pins), Some(stdio), filter),
         None => (&[][..], None, None, filter),
     };
-    let own_stdin = stdio.as_ref().and_then(|files| on_read_only_mount(&files[0], &root, maker));
+    let own_stdin = stdio.as_ref().and_then(|files| on_read_only_mount(&files[0], &root, maker, stdin_tree));
     if let (Some(stdin), Some(files)) = (&own_stdin, &mut stdio) {
         files[0] = steps.run("hand in stdin", "", || Ok(fcntl_dupfd_cloexec(stdin, 3)?))?;
     }
@@ -161,7 +205,8 @@ fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<(Duty,
     root.finish(plan, pins.unwrap_or(&Pins::default()), trees)?;
     let released = steps.run("release the old root", "", || helper.give(release_old_root))?;
     let (stdio, master) = place_stdio(stream, stdio, &steps)?;
-    let landlock = match plan.landlock {
+    let anew = anew.filter(|_| identity::is_called_otherwise(&plan.ids));
+    let landlock = match plan.landlock && anew.is_none() {
         true => Some(landlock(plan, stdio.as_ref(), &steps)?),
         false => None,
     };
@@ -169,11 +214,36 @@ fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<(Duty,
     steps.run("release the old root", "", || released.wait())?;
     steps.run("end the helper thread", "", || helper.finish())?;
     steps.run("make a cgroup namespace", "", unshare_cgroup)?;
-    if maker == Maker::Owner {
-        identity::rename(&plan.ids, &steps)?;
+    match maker {
+        Maker::Owner | Maker::Container => identity::rename(&plan.ids, &steps)?,
+        Maker::Program => identity::rename_again(&plan.ids, &steps)?,
     }
     set_limits(stream, plan, &steps)?;
     steps.run("drop capabilities", "", drop_all_capabilities)?;
+    let belongings = Belongings { stdio, master, own_stdin };
+    if let Some(anew) = anew {
+        return Err(anew.begin(control, &belongings, &steps).into());
+    }
+    close_rest(Rest { control, plan, stream, argv, filter, belongings, landlock, ours, steps: &steps })
+}
+
+/// What is left to close when this process has its last name, and its capabilities are gone.
+struct Rest<'a> {
+    control: &'a OwnedFd,
+    plan: &'a Plan,
+    stream: Stream,
+    argv: &'a [OsString],
+    filter: Option<&'a seccomp::Program>,
+    belongings: Belongings,
+    landlock: Option<LandlockRuleset>,
+    /// The device of what lies over the host's files.
+    ours: u64,
+    steps: &'a Steps,
+}
+
+fn close_rest(rest: Rest<'_>) -> Result<(Duty, OomScore), FromGuard> {
+    let Rest { control, plan, stream, argv, filter, belongings, landlock, ours, steps } = rest;
+    let Belongings { stdio, master, own_stdin } = belongings;
     if let Some(landlock) = landlock {
         steps.run("enforce Landlock", "", || landlock.enforce())?;
     }
@@ -195,14 +265,14 @@ fn close_walls(control: &OwnedFd, inheritance: Inheritance<'_>) -> Result<(Duty,
     fds.extend(listener.as_ref().map(AsFd::as_fd));
     fds.extend(master.as_ref().map(AsFd::as_fd));
     fds.extend(own_stdin.as_ref().filter(|_| stream != Stream::Terminal).map(AsFd::as_fd));
-    steps.run("report", "", || send_with_fds(control.as_fd(), &FromGuard::Ready.encode(), &fds))?;
+    steps.run("report", "", || send_with_fds(control.as_fd(), &FromGuard::ready().encode(), &fds))?;
     drop((listener, master, own_stdin));
     let duty = match (stdio, stream) {
         (_, Stream::Session) => {
             Duty::Serve(plan.limits.processes.map(|processes| own_processes(plan, processes, stream)))
         }
-        (Some(stdio), _) => Duty::Run(command(argv, plan, stdio, &steps)?),
-        (None, _) => Duty::Run(ordered_command(control, plan, ours, &steps)?),
+        (Some(stdio), _) => Duty::Run(command(argv, plan, stdio, steps)?),
+        (None, _) => Duty::Run(ordered_command(control, plan, ours, steps)?),
     };
     Ok((duty, score))
 }
@@ -213,7 +283,7 @@ pub(super) const STILL_COVERED: &str = "see that what is covered is covered stil
 /// The command of a sandbox whose walls were closed before it came.
 fn ordered_command(control: &OwnedFd, plan: &Plan, ours: u64, steps: &Steps) -> Result<Command, FromGuard> {
     steps.run("wait for the order", "", || {
-        send_with_fds(control.as_fd(), &FromGuard::Waiting.encode(), &[])
+        send_with_fds(control.as_fd(), &FromGuard::waiting().encode(), &[])
     })?;
     let command = await_command(control.as_fd())?;
     let covered = plan.mounts.iter().filter_map(|mount| match mount {
@@ -290,7 +360,12 @@ fn report_network(control: &OwnedFd, network: &NewNetwork) -> std::io::Result<()
 /// A file that is only to be read, opened again on a read-only mount: its owner could change its mode and times
 /// otherwise. The owner of the sandbox gets it too, since it has a position of its own. `None`: not a file, or one
 /// whose path leads elsewhere by now.
-fn on_read_only_mount(stdin: &OwnedFd, root: &Builder<'_>, maker: Maker) -> Option<OwnedFd> {
+fn on_read_only_mount(
+    stdin: &OwnedFd,
+    root: &Builder<'_>,
+    maker: Maker,
+    given: Option<OwnedFd>,
+) -> Option<OwnedFd> {
     let facts = fstat(stdin).ok()?;
     if FileType::from_raw_mode(facts.st_mode) != FileType::RegularFile {
         return None;
@@ -299,6 +374,7 @@ fn on_read_only_mount(stdin: &OwnedFd, root: &Builder<'_>, maker: Maker) -> Opti
     let tree = match maker {
         Maker::Owner => root.clone_of_host(&std::fs::read_link(link(stdin)).ok()?).ok()?,
         Maker::Program => clone_tree(&Path::new(SOURCES).join(STDIN_SOURCE)).ok()?,
+        Maker::Container => given?,
     };
     let found = fstat(&tree).ok()?;
     if found.st_dev != facts.st_dev || found.st_ino != facts.st_ino {
@@ -313,14 +389,26 @@ fn on_read_only_mount(stdin: &OwnedFd, root: &Builder<'_>, maker: Maker) -> Opti
 
 /// The owner's mapped trees, at their places in the plan, and after them the workspace's layers. Also the signal that the id map is written.
 fn receive_trees(control: &OwnedFd, plan: &Plan, steps: &Steps) -> Result<Trees, Failure> {
+    Ok(receive_all(control, plan, steps)?.0)
+}
+
+/// The place of the file on stdin among the trees, where the owner sends that too.
+pub(in crate::providers) fn stdin_place(plan: &Plan) -> usize {
+    plan.mounts.len() + 1
+}
+
+fn receive_all(control: &OwnedFd, plan: &Plan, steps: &Steps) -> Result<(Trees, Option<OwnedFd>), Failure> {
     let mut trees: Trees = Vec::new();
-    trees.resize_with(plan.mounts.len() + 1, || None);
+    trees.resize_with(stdin_place(plan) + 1, || None);
     loop {
         let message = steps.run("hear from the owner", "", || recv_with_fds(control.as_fd()))?;
         // The last message is one byte; others carry an index, in two bytes, for each descriptor.
         match message.bytes.len() {
             0 => exit_now(1),
-            1 => return Ok(trees),
+            1 => {
+                let stdin = trees.pop().flatten();
+                return Ok((trees, stdin));
+            }
             _ => {}
         }
         for (index, tree) in message.bytes.chunks_exact(2).zip(message.fds) {

@@ -23,7 +23,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, socket_domain, socket_error, socket_timeout};
 use rustix::net::{AddressFamily, SocketType};
 
-use super::egress::Egress;
+use super::egress::{Caller, Egress};
 use crate::denial::{Denial, DenialKind, Denials};
 use crate::plan::{MappedIds, Mount, Plan};
 
@@ -169,8 +169,9 @@ impl<'a> Connects<'a> {
         match (egress, connected) {
             (Some(egress), Ok(()) | Err(Errno::INPROGRESS)) => {
                 // Egress is at it by now: what is only written down is looked up beside that.
-                if let (Some(from), Some(process)) = (local_address(&socket), process_name(caller)) {
-                    egress.remember(from, process);
+                if let Some(from) = local_address(&socket) {
+                    let (process, shim) = (process_name(caller), denials.shim_above(caller));
+                    egress.remember(from, Caller { process, shim });
                 }
             }
             // To connect a datagram socket sends nothing, and many programs do so only to see which way an address lies.

@@ -22,13 +22,17 @@ use rustix::process::{Signal, pidfd_send_signal};
 use super::faults::Steps;
 use crate::denial::{Denial, DenialKind, Denials};
 use crate::network::PlannedEgress;
-use crate::network_record::{ConnectionRecord, NetworkRecord};
+use crate::network_record::{ConnectionRecord, NetworkRecord, Passed, Traffic};
 use crate::refusal::Refusal;
 
 /// A keyring or a command may have to be asked for a secret.
 const READY: Duration = Duration::from_secs(60);
 /// What egress has to read an order, and at the end to report.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// What egress has to say what it knows, while its owner serves nobody else.
+const SETTLE: Duration = Duration::from_millis(50);
+/// So much is kept for whoever tells the processes of a session apart, between two looks.
+const FRESH: usize = 4_096;
 /// So many connections are remembered by who made them.
 const CALLERS: usize = 16 << 10;
 
@@ -51,10 +55,14 @@ pub(super) struct Egress {
     /// What has an address inside.
     names: HashMap<IpAddr, HostName>,
     callers: Callers,
-    connections: HashMap<u64, Connection>,
+    connections: HashMap<u64, Open>,
     totals: BTreeMap<Connection, ConnectionRecord>,
     tried: BTreeSet<(String, Option<u16>)>,
     orders: u64,
+    /// Something was connected since egress last said all that it knows.
+    stirred: bool,
+    /// In a session: what is new since it was last asked for.
+    fresh: Option<Vec<Traffic>>,
     /// Answered orders to listen, by number; with the reason if nothing may be there.
     listening: HashMap<u64, Option<NetworkReason>>,
     more: Option<(u8, u8)>,
@@ -76,16 +84,31 @@ struct Connection {
     via: u8,
 }
 
+/// A connection that has not ended, and what of it is counted.
+struct Open {
+    connection: Connection,
+    shim: Option<i32>,
+    sent: u64,
+    received: u64,
+}
+
+/// Who made a connection: the program's name, and in a session the shim above it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Caller {
+    pub(super) process: Option<String>,
+    pub(super) shim: Option<i32>,
+}
+
 /// Who made a connection, by its address inside.
 #[derive(Default)]
 struct Callers {
-    by_address: HashMap<SocketAddr, String>,
+    by_address: HashMap<SocketAddr, Caller>,
     order: VecDeque<SocketAddr>,
 }
 
 impl Callers {
-    fn remember(&mut self, address: SocketAddr, process: String) {
-        if self.by_address.insert(address, process).is_none() {
+    fn remember(&mut self, address: SocketAddr, caller: Caller) {
+        if self.by_address.insert(address, caller).is_none() {
             self.order.push_back(address);
         }
         if self.order.len() > CALLERS
@@ -122,6 +145,8 @@ impl Egress {
             totals: BTreeMap::new(),
             tried: BTreeSet::new(),
             orders: 0,
+            stirred: false,
+            fresh: None,
             listening: HashMap::new(),
             more: None,
             counters: Vec::new(),
@@ -169,6 +194,10 @@ impl Egress {
     pub(super) fn give(&mut self, sockets: Vec<OwnedFd>) {
         for some in sockets.chunks(MAX_FDS) {
             let roles: Vec<_> = some.iter().map_while(|_| self.expected.pop_front()).collect();
+            if roles.is_empty() {
+                // Nobody has asked for them.
+                return;
+            }
             let fds: Vec<BorrowedFd<'_>> = some.iter().take(roles.len()).map(AsFd::as_fd).collect();
             self.order(&Order::Sockets { roles }, &fds);
         }
@@ -199,8 +228,45 @@ impl Egress {
         if self.gone { Some(Some(NetworkReason::EgressGone)) } else { self.listening.remove(&order) }
     }
 
-    pub(super) fn remember(&mut self, from: SocketAddr, process: String) {
-        self.callers.remember(from, process);
+    pub(super) fn remember(&mut self, from: SocketAddr, caller: Caller) {
+        self.stirred = true;
+        self.callers.remember(from, caller);
+    }
+
+    /// Keep what is new from here on.
+    pub(super) fn tell_apart(&mut self) {
+        self.fresh = Some(Vec::new());
+    }
+
+    pub(super) fn take_fresh(&mut self) -> Vec<Traffic> {
+        self.fresh.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    fn keep_fresh(&mut self, traffic: Traffic) {
+        if let Some(fresh) = self.fresh.as_mut().filter(|fresh| fresh.len() < FRESH) {
+            fresh.push(traffic);
+        }
+    }
+
+    /// Have egress tell all that it knows, and take that in. It is waited for only where there may be something, and never
+    /// long.
+    pub(super) fn settle(&mut self, denials: &mut Denials) -> Result<(), Refusal> {
+        if self.gone || !self.stirred && self.connections.is_empty() {
+            return self.hear(denials);
+        }
+        self.orders += 1;
+        let id = self.orders;
+        self.order(&Order::Settle { id }, &[]);
+        let deadline = Instant::now() + SETTLE;
+        while let Some(event) = self.next_event(deadline.saturating_duration_since(Instant::now())) {
+            let is_last = event == Event::Settled { id };
+            self.take_in(event, denials)?;
+            if is_last {
+                self.stirred = false;
+                break;
+            }
+        }
+        self.hear(denials)
     }
 
     /// Whom a connection to this address is meant for.
@@ -217,7 +283,8 @@ impl Egress {
         reason: NetworkReason,
         denials: &mut Denials,
     ) {
-        self.deny(self.meant(to).to_string(), Some(to.port()), process, reason, denials);
+        let caller = Caller { process, shim: None };
+        self.deny(self.meant(to).to_string(), Some(to.port()), caller, reason, denials);
     }
 
     /// A datagram socket that was to be connected to where no way leads.
@@ -251,13 +318,15 @@ impl Egress {
         &mut self,
         host: String,
         port: Option<u16>,
-        process: Option<String>,
+        Caller { process, shim }: Caller,
         reason: NetworkReason,
         denials: &mut Denials,
     ) {
         // What a rule would help with.
         if matches!(reason, NetworkReason::Off | NetworkReason::NotGranted | NetworkReason::Port { .. }) {
             self.remember_tried(host.clone(), port);
+            let what = Passed::Tried(host.clone(), port);
+            self.keep_fresh(Traffic { shim: shim.or_else(|| denials.caller_shim()), what });
         }
         let blocked = Blocked::Network { host, port, process, reason };
         denials.add(Denial::new(DenialKind::Network, &blocked));
@@ -279,7 +348,7 @@ impl Egress {
         }
         if self.gone && !std::mem::replace(&mut self.told_gone, true) {
             // Nothing has an address any more: what comes next may be a name that is not found, and no connection.
-            self.deny(EVERYTHING.into(), None, None, NetworkReason::EgressGone, denials);
+            self.deny(EVERYTHING.into(), None, Caller::default(), NetworkReason::EgressGone, denials);
         }
         Ok(())
     }
@@ -336,11 +405,12 @@ impl Egress {
                 self.listening.insert(id, refused);
             }
             Event::Denied { from, host, port, reason } => {
-                let process = from.and_then(|from| self.callers.by_address.get(&from).cloned());
-                self.deny(host, port, process, reason, denials);
+                let caller = from.and_then(|from| self.callers.by_address.get(&from).cloned());
+                self.deny(host, port, caller.unwrap_or_default(), reason, denials);
             }
             Event::Opened { id, from, host, port, via } => {
-                let process = self.callers.by_address.get(&from).cloned();
+                let Caller { process, shim } =
+                    self.callers.by_address.get(&from).cloned().unwrap_or_default();
                 let connection = Connection { process, host, port, via: via as u8 };
                 let connection = told_apart(&self.totals, connection, RECORDS);
                 let none = ConnectionRecord {
@@ -349,26 +419,42 @@ impl Egress {
                     port: connection.port,
                     via,
                     address: None,
-                    count: 0,
+                    count: 1,
                     sent: 0,
                     received: 0,
                     errors: 0,
                 };
-                self.totals.entry(connection.clone()).or_insert(none).count += 1;
-                self.connections.insert(id, connection);
-            }
-            Event::Closed { id, address, sent, received, error } => {
-                let total =
-                    self.connections.remove(&id).and_then(|connection| self.totals.get_mut(&connection));
-                if let Some(total) = total {
-                    total.address = address.or(total.address);
-                    total.sent += sent;
-                    total.received += received;
-                    total.errors += u64::from(error.is_some());
+                match self.totals.get_mut(&connection) {
+                    Some(total) => total.count += 1,
+                    None => drop(self.totals.insert(connection.clone(), none.clone())),
                 }
+                self.connections.insert(id, Open { connection, shim, sent: 0, received: 0 });
+                self.keep_fresh(Traffic { shim, what: Passed::More { id, is_last: false, more: none } });
             }
+            Event::Passed { id, sent, received } => self.count(id, None, (sent, received), None),
+            Event::Closed { id, address, sent, received, error } => {
+                self.count(id, address, (sent, received), Some(error.is_some()));
+            }
+            Event::Settled { .. } => {}
         }
         Ok(())
+    }
+
+    /// What has gone through a connection so far, and whether it has ended with an error if it has.
+    fn count(&mut self, id: u64, address: Option<IpAddr>, so_far: (u64, u64), failed: Option<bool>) {
+        let Some(open) = self.connections.get_mut(&id) else { return };
+        let (sent, received) = (so_far.0.saturating_sub(open.sent), so_far.1.saturating_sub(open.received));
+        (open.sent, open.received) = (open.sent + sent, open.received + received);
+        let shim = open.shim;
+        if let Some(total) = self.totals.get_mut(&open.connection) {
+            let errors = u64::from(failed == Some(true));
+            let more = ConnectionRecord { address, count: 0, sent, received, errors, ..total.clone() };
+            total.add(&more);
+            self.keep_fresh(Traffic { shim, what: Passed::More { id, is_last: failed.is_some(), more } });
+        }
+        if failed.is_some() {
+            self.connections.remove(&id);
+        }
     }
 
     /// What was heard of so far.

@@ -31,6 +31,15 @@ impl Steps {
         Self { done: Cell::new(0), fail_at }
     }
 
+    /// To go on counting where another process stopped.
+    pub(in crate::providers) fn after(self, taken: u32) -> Self {
+        Self { done: Cell::new(taken), ..self }
+    }
+
+    pub(super) fn taken(&self) -> u32 {
+        self.done.get()
+    }
+
     /// Do one step, or fail in its place.
     pub(crate) fn run<T>(
         &self,

@@ -77,7 +77,7 @@ impl Handed {
     /// In the child: say that it waits, and wait. Ends where the owner goes first.
     pub(super) fn receive(control: &OwnedFd, steps: &Steps) -> Result<(Self, [OwnedFd; 3]), Failure> {
         steps.run("wait for the order", "", || {
-            send_with_fds(control.as_fd(), &FromGuard::Waiting.encode(), &[])
+            send_with_fds(control.as_fd(), &FromGuard::waiting().encode(), &[])
         })?;
         steps.run("hear the order", "", || {
             let link = Link::new(control.try_clone()?);
@@ -100,6 +100,11 @@ impl Handed {
 }
 
 impl Unpacked {
+    /// What to start, and the filter to install before.
+    pub(super) fn command(&self) -> (&[OsString], Option<&Program>) {
+        (&self.argv, self.filter.as_ref())
+    }
+
     pub(in crate::providers) fn order(&self, stream: Stream, stdio: [OwnedFd; 3]) -> Order<'_> {
         let Self { argv, pins, filter, .. } = self;
         Order { argv, stream, pins, stdio, filter: filter.as_ref() }

@@ -43,17 +43,33 @@ pub(super) fn enter(ids: &Ids, steps: &Steps) -> Result<(), Failure> {
 /// In the child, after the mounts, for root: a second user namespace, which owns nothing, gives the id its inside
 /// name.
 pub(super) fn rename(ids: &Ids, steps: &Steps) -> Result<(), Failure> {
-    let Some(mapped) = ids.mapped else { return Ok(()) };
+    match ids.mapped {
+        Some(mapped) => rename_from(mapped.owner_uid, mapped.owner_gid, ids, steps),
+        None => Ok(()),
+    }
+}
+
+/// The same where another program made the namespaces, and this process is called otherwise in them: a runtime calls it root.
+pub(super) fn rename_again(ids: &Ids, steps: &Steps) -> Result<(), Failure> {
+    let (uid, gid) = called();
+    if is_called_otherwise(ids) { rename_from(uid, gid, ids, steps) } else { Ok(()) }
+}
+
+pub(super) fn is_called_otherwise(ids: &Ids) -> bool {
+    called() != (ids.uid, ids.gid)
+}
+
+fn called() -> (u32, u32) {
+    (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw())
+}
+
+fn rename_from(uid: u32, gid: u32, ids: &Ids, steps: &Steps) -> Result<(), Failure> {
     steps.run("enter the inner user namespace", "", || {
         unshare_user()?;
         // A change of uid made this process undumpable, and its own /proc files somebody else's.
         set_dumpable(true)?;
         deny_setgroups("self")?;
-        write_id_map(
-            "self",
-            IdMap { inside: ids.uid, outside: mapped.owner_uid },
-            IdMap { inside: ids.gid, outside: mapped.owner_gid },
-        )
+        write_id_map("self", IdMap { inside: ids.uid, outside: uid }, IdMap { inside: ids.gid, outside: gid })
     })
 }
 

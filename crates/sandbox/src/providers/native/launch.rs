@@ -21,14 +21,16 @@ use super::ready::{Ahead, Ready, is_stale};
 use super::setup::Failure;
 use super::supervise::{Watched, supervise};
 use super::warden::Warden;
+use super::written::Written;
 use super::{stdio, syscalls};
 use crate::infer::infer;
 use crate::network::trust_mounts;
 use crate::outcome::{Captured, End, Outcome, Usage};
 use crate::plan::Plan;
 use crate::protect::{GitDirectory, Protection, sweep_placeholders};
-use crate::providers::Wrapper;
+use crate::providers::docker::{self, Container};
 use crate::providers::outer::{self, Errand, Made, Order as RemoteOrder, Outer};
+use crate::providers::{Wrapper, program_name};
 use crate::refusal::{Refusal, fix_for};
 use crate::request::{Request, Stream};
 
@@ -68,6 +70,8 @@ pub(crate) struct Root {
     waited: bool,
     /// Whose child it is, where that is not this process.
     outer: Option<Outer>,
+    /// What it is in, where a daemon made that.
+    container: Option<Container>,
 }
 
 impl Root {
@@ -78,25 +82,34 @@ impl Root {
     /// How it ended, its CPU time in microseconds and its largest resident size.
     pub(crate) fn wait(&mut self) -> Option<(Exited, u64, u64)> {
         self.waited = true;
-        match &mut self.outer {
-            None => wait_for(self.pid).ok().flatten(),
-            Some(outer) => {
-                let used = outer.wait();
-                // If its parent was killed first, it ends by itself, and is another's to wait for.
-                let mut polled = [PollFd::from_borrowed_fd(self.pidfd.as_fd(), PollFlags::IN)];
-                let _ = rustix::io::retry_on_intr(|| poll(&mut polled, None));
-                used
-            }
+        if self.outer.is_none() && self.container.is_none() {
+            return wait_for(self.pid).ok().flatten();
+        }
+        let used = self.outer.as_mut().and_then(Outer::wait);
+        // If its parent was killed first, it ends by itself, and is another's to wait for.
+        let mut polled = [PollFd::from_borrowed_fd(self.pidfd.as_fd(), PollFlags::IN)];
+        let _ = rustix::io::retry_on_intr(|| poll(&mut polled, None));
+        used
+    }
+
+    /// What could not be taken away of whatever it was in.
+    fn left_behind(&mut self) -> Option<String> {
+        self.container.as_mut().and_then(Container::remove)
+    }
+}
+
+impl Root {
+    fn end(&mut self) {
+        if !self.waited {
+            self.kill();
+            self.wait();
         }
     }
 }
 
 impl Drop for Root {
     fn drop(&mut self) {
-        if !self.waited {
-            self.kill();
-            self.wait();
-        }
+        self.end();
     }
 }
 
@@ -112,10 +125,15 @@ pub struct Remains {
 impl Remains {
     /// Wait until all of it is gone; with what is not.
     pub fn clear(mut self) -> Vec<String> {
-        drop(self.root.take());
+        let mut notes = Vec::new();
+        if let Some(mut root) = self.root.take() {
+            root.end();
+            notes.extend(root.left_behind());
+        }
         // The command has run: what came of it is not lost for this.
         let left = self.cgroup.as_mut().and_then(|cgroup| cgroup.remove().err());
-        left.iter().map(|error| format!("left behind: {error}")).collect()
+        notes.extend(left.map(|error| format!("left behind: {error}")));
+        notes
     }
 }
 
@@ -175,6 +193,27 @@ impl Launched {
         let control: BorrowedFd<'a> = OwnedFd::as_fd(control);
         let warden = Warden::new(plan, rules, git, trace, (root.pid, control), egress.take());
         (warden, Held { root, cgroup, control, signals })
+    }
+}
+
+#[cfg(test)]
+impl Launched {
+    /// Held as every other, but for a first process that is of no sandbox: guard is whoever has the other end of `control`.
+    pub(crate) fn stand_in(control: OwnedFd) -> Self {
+        let pid = std::process::Command::new("sleep").arg("600").spawn().expect("a process").id() as i32;
+        let number = rustix::process::Pid::from_raw(pid).expect("a pid");
+        let pidfd =
+            rustix::process::pidfd_open(number, rustix::process::PidfdFlags::empty()).expect("a pidfd");
+        Self {
+            root: Root { pid, pidfd, waited: false, outer: None, container: None },
+            cgroup: None,
+            control,
+            signals: SignalFd::new(&[12]).expect("a signalfd"),
+            rules: Rules::default(),
+            git: Vec::new(),
+            egress: None,
+            early: Vec::new(),
+        }
     }
 }
 
@@ -245,20 +284,43 @@ pub(super) fn make(
         let order = RemoteOrder::new(request, plan, protection.pins(), filter.as_ref());
         let errand = Errand {
             plan,
-            program: wrapper.program(),
-            words: &|given| wrapper.words(plan, given),
+            program: &program_name(plan),
+            told: &|given| wrapper.told(plan, given),
             order: &order,
             stdio: files,
             control: control.as_fd(),
             far_control,
-            cgroup: entrance.as_ref().map(AsFd::as_fd),
+            cgroup: entrance.as_ref().filter(|_| wrapper.starts_in_cgroup()).map(AsFd::as_fd),
         };
         let Made { outer, pid, pidfd } = outer::launch(errand, steps)?;
-        let root = Root { pid, pidfd, waited: false, outer: Some(outer) };
+        let root = Root { pid, pidfd, waited: false, outer: Some(outer), container: None };
         let mut launched =
             Launched { root, cgroup: early, control, signals, rules, git, egress, early: Vec::new() };
         if needs_cgroup && launched.cgroup.is_none() {
             launched.cgroup = Some(make_cgroup(&hierarchy, plan, steps)?);
+        }
+        if let (Some(cgroup), false) = (&launched.cgroup, wrapper.starts_in_cgroup()) {
+            cgroup.take_in(pid).map_err(|error| cgroup_refusal(&error))?;
+        }
+        return match let_in(launched.cgroup.as_ref(), launched.control.as_fd(), steps) {
+            Ok(()) => Ok(launched),
+            Err(refusal) => Err(last_words(launched.control.as_fd()).unwrap_or(refusal)),
+        };
+    }
+    if plan.provider == ProviderName::Docker {
+        let When::Now { protection, files } = when else { return Err(only_native_is_made_ahead()) };
+        drop((control, far_control, entrance));
+        let order = RemoteOrder::new(request, plan, protection.pins(), filter.as_ref());
+        let errand = docker::Errand { plan, order: &order, stdio: files, state: &request.state };
+        let docker::Made { container, control, pid, pidfd } = docker::launch(errand, steps)?;
+        let root = Root { pid, pidfd, waited: false, outer: None, container: Some(container) };
+        let mut launched =
+            Launched { root, cgroup: early, control, signals, rules, git, egress, early: Vec::new() };
+        if needs_cgroup && launched.cgroup.is_none() {
+            launched.cgroup = Some(make_cgroup(&hierarchy, plan, steps)?);
+        }
+        if let Some(cgroup) = &launched.cgroup {
+            cgroup.take_in(pid).map_err(|error| cgroup_refusal(&error))?;
         }
         return match let_in(launched.cgroup.as_ref(), launched.control.as_fd(), steps) {
             Ok(()) => Ok(launched),
@@ -283,12 +345,19 @@ pub(super) fn make(
         let shape = plan.egress.as_ref().map(|egress| &egress.shape);
         live(
             far_control,
-            Inheritance { plan, start, maker: Maker::Owner, steps: Steps::for_side("child"), shape },
+            Inheritance {
+                plan,
+                start,
+                maker: Maker::Owner,
+                steps: Steps::for_side("child"),
+                shape,
+                anew: None,
+            },
         )
     };
     let wanted = if matches!(when, When::Now { .. }) { Wanted::All } else { Wanted::Ahead };
     let mut cgroup = early;
-    let root = Root { pid, pidfd, waited: false, outer: None };
+    let root = Root { pid, pidfd, waited: false, outer: None, container: None };
     drop((far_control, when, entrance));
     let mapped = steps.run("write the id map", "", || map_from_outside(pid, &plan.ids));
     let handed = mapped.map_err(Refusal::from).and_then(|()| {
@@ -346,6 +415,7 @@ fn attend(
     pipes: Option<stdio::Pipes>,
     started: Instant,
 ) -> Result<Outcome, Refusal> {
+    let written = Written::since(request.stream);
     let early = std::mem::take(&mut launched.early);
     let ahead = !early.is_empty();
     let (warden, held) = launched.warden(plan, request.trace);
@@ -372,7 +442,9 @@ fn attend(
         ended.infer_limits(request, plan);
     }
     if !request.trace && end != End::Exited(Exited::Code(0)) {
-        for denial in infer(plan, &ended.stderr, |path| path.symlink_metadata().is_ok()) {
+        let inherited = written.map(Written::read).unwrap_or_default();
+        let stderr = if ended.stderr.is_empty() { &inherited } else { &ended.stderr };
+        for denial in infer(plan, &plan.directory, stderr, |path| path.symlink_metadata().is_ok()) {
             ended.denials.add(denial);
         }
     }
@@ -401,7 +473,7 @@ fn let_in(cgroup: Option<&Cgroup>, control: BorrowedFd<'_>, steps: &Steps) -> Re
 }
 
 /// Why the child gave up, if it has; what it said before that is read past.
-pub(super) fn last_words(control: BorrowedFd<'_>) -> Option<Refusal> {
+pub(in crate::providers) fn last_words(control: BorrowedFd<'_>) -> Option<Refusal> {
     if !is_hung_up(control).ok()? {
         return None;
     }
@@ -425,7 +497,7 @@ pub(crate) fn failed_inside(step: String, subject: String, errno: i32) -> Refusa
 }
 
 /// All but the network's, which the child makes beside the rest of its work.
-fn namespaces() -> Namespaces {
+pub(in crate::providers) fn namespaces() -> Namespaces {
     Namespaces::USER.and(Namespaces::MOUNT).and(Namespaces::PID).and(Namespaces::IPC).and(Namespaces::UTS)
 }
 
@@ -443,6 +515,15 @@ pub(super) fn hand_over(
     steps: &Steps,
 ) -> Result<(), Refusal> {
     let trees = map_trees(pid, plan, wanted, steps)?;
+    send_trees(control, &trees, steps)
+}
+
+/// Send the child what was cloned for it, each with its place in the plan, and let it go on.
+pub(in crate::providers) fn send_trees(
+    control: BorrowedFd<'_>,
+    trees: &[(usize, OwnedFd)],
+    steps: &Steps,
+) -> Result<(), Refusal> {
     for chunk in trees.chunks(TREES_A_MESSAGE) {
         let indices: Vec<u8> = chunk.iter().flat_map(|(index, _)| (*index as u16).to_le_bytes()).collect();
         let fds: Vec<BorrowedFd<'_>> = chunk.iter().map(|(_, tree)| tree.as_fd()).collect();

@@ -20,7 +20,7 @@ use super::faults::Steps;
 use super::hand_out::Handed;
 use super::identity::Wanted;
 use super::launch::{Launched, When, failed_inside, hand_over, last_words, make};
-use super::supervise::strange;
+use super::supervise::{speaks_the_same, strange};
 use super::syscalls;
 use crate::attachment::FileId;
 use crate::plan::{Mount, Plan};
@@ -86,11 +86,12 @@ impl Ready {
                 Some(FromGuard::Failed { step, subject, errno }) => {
                     return Err(failed_inside(step, subject, errno));
                 }
-                Some(FromGuard::Waiting) => {
+                Some(FromGuard::Waiting { version }) => {
+                    speaks_the_same(version)?;
                     launched.early.push(message);
                     break;
                 }
-                Some(FromGuard::Network | FromGuard::Ready) => launched.early.push(message),
+                Some(FromGuard::Network | FromGuard::Ready { .. }) => launched.early.push(message),
                 _ => return Err(strange()),
             }
         }

@@ -21,9 +21,9 @@ use crate::plan::{Access, Mount, Plan, WORKSPACE};
 /// A step that failed, to be told to the owner.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    pub(super) step: &'static str,
-    pub(super) subject: String,
-    pub(super) errno: i32,
+    pub(in crate::providers) step: &'static str,
+    pub(in crate::providers) subject: String,
+    pub(in crate::providers) errno: i32,
 }
 
 pub(super) fn failure(step: &'static str, subject: impl AsRef<Path>, error: &io::Error) -> Failure {

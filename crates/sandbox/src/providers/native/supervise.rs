@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use ringfence_guard::{FromGuard, ToGuard};
+use ringfence_guard::{FromGuard, GUARD_VERSION, ToGuard};
 use ringfence_linux::{
     Cgroup, CgroupLimits, Message, SignalFd, recv_with_fds, send_with_fds, stop_self, sweep_cgroups,
 };
@@ -70,6 +70,21 @@ pub(super) struct Ended {
 /// What guard never says to this owner.
 pub(crate) fn strange() -> Refusal {
     Refusal::bad("guard sent something strange", "report this as a bug")
+}
+
+/// Both must speak the same: what one of them says means something else to the other, or nothing.
+pub(crate) fn speaks_the_same(version: u16) -> Result<(), Refusal> {
+    if version == GUARD_VERSION { Ok(()) } else { Err(other_version(version)) }
+}
+
+pub(crate) fn other_version(version: u16) -> Refusal {
+    let what = format!(
+        "the sandbox's guard speaks version {version} of its protocol, this ringfence speaks {GUARD_VERSION}: nothing was run"
+    );
+    Refusal::bad(
+        what,
+        "both must be of one build: install ringfence again, and end what still runs of the old one",
+    )
 }
 
 /// A limit that was reached.
@@ -292,7 +307,8 @@ impl Loop<'_> {
         match FromGuard::decode(&message.bytes) {
             Some(FromGuard::Network) => self.watched.warden.know_network(message.fds),
             Some(FromGuard::Sockets) => self.watched.warden.give_to_egress(message.fds),
-            Some(FromGuard::Ready) => {
+            Some(FromGuard::Ready { version }) => {
+                speaks_the_same(version)?;
                 self.seen.start = Some(self.watched.started.elapsed());
                 let mut fds = message.fds.into_iter();
                 self.watched.warden.listen(&mut fds);
@@ -304,7 +320,7 @@ impl Loop<'_> {
                     self.sweep();
                 }
             }
-            Some(FromGuard::Waiting) => {}
+            Some(FromGuard::Waiting { version }) => speaks_the_same(version)?,
             Some(FromGuard::Failed { step, subject, errno }) => {
                 return Err(failed_inside(step, subject, errno));
             }

@@ -13,7 +13,7 @@ use super::connect::Connects;
 use super::egress::Egress;
 use super::syscalls;
 use crate::denial::Denials;
-use crate::network_record::NetworkRecord;
+use crate::network_record::{NetworkRecord, Traffic};
 use crate::plan::Plan;
 use crate::protect::GitDirectory;
 use crate::refusal::Refusal;
@@ -114,10 +114,14 @@ impl<'a> Warden<'a> {
     fn hear_egress(&mut self, denials: &mut Denials) -> Result<(), Refusal> {
         let Some(egress) = &mut self.egress else { return Ok(()) };
         egress.hear(denials)?;
-        if let Some((v4, v6)) = egress.take_wish() {
+        self.pass_wish();
+        Ok(())
+    }
+
+    fn pass_wish(&mut self) {
+        if let Some((v4, v6)) = self.egress.as_mut().and_then(Egress::take_wish) {
             let _ = send_with_fds(self.control, &ToGuard::Sockets { v4, v6 }.encode(), &[]);
         }
-        Ok(())
     }
 
     fn answer_call(&mut self, denials: &mut Denials) -> Result<(), Refusal> {
@@ -131,6 +135,26 @@ impl<'a> Warden<'a> {
             // Nobody listens any more: from here on closed calls fail by themselves.
             self.listener = None;
         }
+        Ok(())
+    }
+
+    /// Keep what each process of a session does on the network, to be asked for.
+    pub(crate) fn tell_apart(&mut self) {
+        if let Some(egress) = &mut self.egress {
+            egress.tell_apart();
+        }
+    }
+
+    /// What is new of that since the last time.
+    pub(crate) fn take_traffic(&mut self) -> Vec<Traffic> {
+        self.egress.as_mut().map(Egress::take_fresh).unwrap_or_default()
+    }
+
+    /// Everything that egress knows by now is known here when this returns.
+    pub(crate) fn settle(&mut self, denials: &mut Denials) -> Result<(), Refusal> {
+        let Some(egress) = &mut self.egress else { return Ok(()) };
+        egress.settle(denials)?;
+        self.pass_wish();
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! The owner's side: a carrier process shows what only root can show, gives its rights up, and becomes the program that makes
 //! the namespaces. Whatever it mounts is in a mount namespace of its own, and gone with it.
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CString, OsStr};
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -10,7 +10,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ringfence_guard::FromGuard;
+use ringfence_guard::{FromGuard, GUARD_VERSION};
 use ringfence_linux::{
     Exited, Fork, Namespaces, attach, become_user, cloexec_from, clone_tree, exec, exit_now, fork_into,
     give_up_capabilities, is_hung_up, mount_tmpfs, move_fd, recv_from_process, set_die_with_parent,
@@ -18,13 +18,14 @@ use ringfence_linux::{
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, MemfdFlags, Mode, OFlags, fstat, memfd_create, open};
-use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
+use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use super::bundle::{Packing, Told};
 use super::order::Order;
-use super::sources::{Given, STAGE, Source, sources};
+use super::sources::{CONTROL, EXECUTABLE, Given, STAGE, Source, sources};
 use crate::plan::Plan;
-use crate::providers::native::{Steps, Wanted, map_from_outside, map_trees};
+use crate::providers::native::{Steps, Wanted, map_from_outside, map_trees, other_version};
 use crate::refusal::Refusal;
 
 /// How much of what the program complains of is told.
@@ -33,6 +34,8 @@ const COMPLAINT: u64 = 2_000;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Guard's first word is a short one.
 const FIRST_WORD: usize = 256;
+/// Descriptors from here on are at no number that the program is given.
+const CLEAR: i32 = 16;
 const OTHERS_MAY_EXECUTE: u32 = 0o001;
 const STAGE_INODES: u64 = 4_096;
 
@@ -69,9 +72,9 @@ impl Drop for Outer {
 pub(in crate::providers) struct Errand<'a> {
     pub(in crate::providers) plan: &'a Plan,
     /// As it is called.
-    pub(in crate::providers) program: &'static str,
-    /// The program's arguments, itself first.
-    pub(in crate::providers) words: &'a dyn Fn(&Given) -> Vec<OsString>,
+    pub(in crate::providers) program: &'a str,
+    /// What the program is told.
+    pub(in crate::providers) told: &'a dyn Fn(&Given) -> Result<Told, Refusal>,
     pub(in crate::providers) order: &'a Order,
     pub(in crate::providers) stdio: [OwnedFd; 3],
     /// The owner's end of the control channel, and guard's.
@@ -90,12 +93,17 @@ pub(in crate::providers) struct Made {
 
 /// Start the program, wait until guard waits inside, and give it its order.
 pub(in crate::providers) fn launch(errand: Errand<'_>, steps: &Steps) -> Result<Made, Refusal> {
-    let Errand { plan, program, words, order, stdio, control, far_control, cgroup } = errand;
+    let Errand { plan, program, told, order, stdio, control, far_control, cgroup } = errand;
     let mut sources = sources(plan, file_behind(&stdio[0]));
     let staged = map(plan, &mut sources, steps)?;
     let executable = steps.run("open this program", "", || {
-        Ok(fcntl_dupfd_cloexec(open("/proc/self/exe", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?, 3)?)
+        Ok(fcntl_dupfd_cloexec(
+            open("/proc/self/exe", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?,
+            CLEAR,
+        )?)
     })?;
+    let far_control =
+        steps.run("keep the control channel", "", || Ok(fcntl_dupfd_cloexec(far_control, CLEAR)?))?;
     let mode = steps.run("look at this program", "", || Ok(fstat(&executable)?.st_mode))?;
     if plan.ids.mapped.is_some() && mode & OTHERS_MAY_EXECUTE == 0 {
         return Err(Refusal::bad(
@@ -104,11 +112,20 @@ pub(in crate::providers) fn launch(errand: Errand<'_>, steps: &Steps) -> Result<
         ));
     }
     let complaints = steps.run("keep what the program says", "", || {
-        Ok(File::from(memfd_create("ringfence", MemfdFlags::CLOEXEC)?))
+        Ok(File::from(fcntl_dupfd_cloexec(memfd_create("ringfence", MemfdFlags::CLOEXEC)?, CLEAR)?))
     })?;
     steps.run("have the kernel say who speaks", "", || tell_senders(control, true))?;
-    let given = Given { sources, executable: executable.as_raw_fd(), control: far_control.as_raw_fd() };
-    let words: Vec<CString> = words(&given)
+    let given = Given { sources };
+    let told = told(&given)?;
+    let shown = match told.bundle {
+        Some(bundle) => {
+            let mapped = staged.into_iter().map(|staged| (staged.at, staged.tree));
+            Shown::Bundle(Packing::new(bundle, given.sources, mapped.collect()))
+        }
+        None => Shown::Staged(staged),
+    };
+    let words: Vec<CString> = told
+        .words
         .into_iter()
         .map(|word| CString::new(word.as_bytes()))
         .collect::<Result<_, _>>()
@@ -116,17 +133,22 @@ pub(in crate::providers) fn launch(errand: Errand<'_>, steps: &Steps) -> Result<
     let outside = plan.ids.mapped.map(|mapped| mapped.outside);
     let forked = steps.run("start the carrier", "", || fork_into(Namespaces::default(), cgroup))?;
     let Fork::Parent { pid, pidfd } = forked else {
-        let carrier = Carrier { staged, outside, keep: [executable, far_control], words };
+        let carrier = Carrier { shown, outside, control: far_control, executable, words };
         let failed = carrier.become_program(&complaints);
         let _ = writeln!(&complaints, "{failed}");
         exit_now(125)
     };
-    let outer = Outer { pid, pidfd, waited: false };
-    drop((far_control, executable, staged));
+    let mut outer = Outer { pid, pidfd, waited: false };
+    drop((far_control, executable, shown));
     let heard =
         await_guard(control, PATIENCE).map_err(|error| Refusal::step("hear from guard", "", &error))?;
     let (pid, pidfd) = match heard {
         Heard::Guard(pid, pidfd) => (pid, pidfd),
+        Heard::Other(version) => {
+            outer.kill();
+            outer.wait();
+            return Err(other_version(version));
+        }
         Heard::Nobody => return Err(complaint(program, outer, complaints, "it ended without a word")),
         Heard::Nothing => return Err(complaint(program, outer, complaints, "it hung, and was ended")),
     };
@@ -139,6 +161,8 @@ pub(in crate::providers) fn launch(errand: Errand<'_>, steps: &Steps) -> Result<
 enum Heard {
     /// Guard waits: its number here, and a hold on it.
     Guard(i32, OwnedFd),
+    /// Guard speaks another version: it gets no order.
+    Other(u16),
     /// The channel ended first.
     Nobody,
     /// Not in time.
@@ -153,7 +177,11 @@ fn await_guard(control: BorrowedFd<'_>, patience: Duration) -> io::Result<Heard>
     }
     let Some((said, pid)) = recv_from_process(control, FIRST_WORD)? else { return Ok(Heard::Nobody) };
     tell_senders(control, false)?;
-    let waits = FromGuard::decode(&said) == Some(FromGuard::Waiting);
+    let waits = match FromGuard::decode(&said) {
+        Some(FromGuard::Waiting { version: GUARD_VERSION }) => true,
+        Some(FromGuard::Waiting { version }) => return Ok(Heard::Other(version)),
+        _ => false,
+    };
     let Some(number) = rustix::process::Pid::from_raw(pid).filter(|_| waits) else {
         return Ok(Heard::Nobody);
     };
@@ -180,7 +208,7 @@ fn complaint(program: &str, mut outer: Outer, mut complaints: File, ours: &str) 
 }
 
 /// Where the file on stdin is, if it is one and has a name.
-fn file_behind(stdin: &OwnedFd) -> Option<PathBuf> {
+pub(in crate::providers) fn file_behind(stdin: &OwnedFd) -> Option<PathBuf> {
     let facts = fstat(stdin).ok()?;
     if FileType::from_raw_mode(facts.st_mode) != FileType::RegularFile {
         return None;
@@ -252,39 +280,62 @@ impl Drop for Holder {
     }
 }
 
+/// How the carrier shows what the plan takes from the host.
+enum Shown {
+    /// What is mapped, where the program finds it; the rest is where it always is.
+    Staged(Vec<Staged>),
+    /// All of it, beside a bundle.
+    Bundle(Packing),
+}
+
 /// The child, before it is the program.
 struct Carrier {
-    staged: Vec<Staged>,
+    shown: Shown,
     outside: Option<u32>,
-    keep: [OwnedFd; 2],
+    control: OwnedFd,
+    executable: OwnedFd,
     words: Vec<CString>,
 }
 
 impl Carrier {
     /// Returns only if that failed, with what did.
     fn become_program(self, complaints: &File) -> String {
-        let Self { staged, outside, keep, words } = self;
+        let Self { shown, outside, control, executable, words } = self;
         let failed = |what: &'static str| move |error: io::Error| format!("cannot {what}: {error}");
         let done = || -> Result<(), String> {
             unblock_all().map_err(failed("let signals through"))?;
             // What is typed at the caller's terminal is for the owner, which passes it on.
             start_session().map_err(failed("leave the terminal"))?;
-            stage(&staged).map_err(failed("show what is mapped"))?;
+            let packing = match shown {
+                Shown::Staged(staged) => {
+                    stage(&staged).map_err(failed("show what is mapped"))?;
+                    None
+                }
+                // Root takes all of it before it gives its rights up; anybody else has none to take it with before `lay_out`.
+                Shown::Bundle(mut packing) => {
+                    if outside.is_some() {
+                        packing.take()?;
+                    }
+                    Some(packing)
+                }
+            };
             let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
                 .map_err(|error| failed("open /dev/null")(error.into()))?;
             for (file, number) in [(null.as_fd(), 0), (null.as_fd(), 1), (complaints.as_fd(), 2)] {
                 move_fd(file, number).map_err(failed("let go of stdio"))?;
-            }
-            cloexec_from(3).map_err(failed("let go of descriptors"))?;
-            for fd in &keep {
-                fcntl_setfd(fd, FdFlags::empty())
-                    .map_err(|error| failed("keep descriptors")(error.into()))?;
             }
             if let Some(outside) = outside {
                 become_user(outside, outside, true).map_err(failed("give root up"))?;
             }
             // A caller that is root of some namespace only has some; the program needs none, and may refuse to have any.
             give_up_capabilities().map_err(failed("give capabilities up"))?;
+            if let Some(packing) = packing {
+                packing.lay_out()?;
+            }
+            cloexec_from(3).map_err(failed("let go of descriptors"))?;
+            for (file, number) in [(control.as_fd(), CONTROL), (executable.as_fd(), EXECUTABLE)] {
+                move_fd(file, number).map_err(failed("keep descriptors"))?;
+            }
             set_die_with_parent().map_err(failed("be tied to the owner"))
         };
         if let Err(words) = done() {
@@ -331,6 +382,24 @@ mod tests {
         assert!(matches!(await_guard(near.as_fd(), Duration::from_millis(10)).unwrap(), Heard::Nothing));
         drop(far);
         assert!(matches!(await_guard(near.as_fd(), Duration::from_secs(60)).unwrap(), Heard::Nobody));
+    }
+
+    #[test]
+    fn a_guard_of_another_build_gets_no_order() {
+        for (said, version) in [
+            (FromGuard::Waiting { version: 7 }.encode(), 7),
+            (b"a".to_vec(), 0),
+            (b"a\xff\xff".to_vec(), u16::MAX),
+        ] {
+            let (near, far) = control_pair().unwrap();
+            tell_senders(near.as_fd(), true).unwrap();
+            ringfence_linux::send_with_fds(far.as_fd(), &said, &[]).unwrap();
+            let heard = await_guard(near.as_fd(), Duration::from_secs(60)).unwrap();
+            assert!(matches!(heard, Heard::Other(other) if other == version), "{heard:?}");
+            let refusal = other_version(version);
+            assert!(refusal.to_string().contains(&format!("speaks version {version}")), "{refusal}");
+            assert!(refusal.fix().contains("one build"), "{}", refusal.fix());
+        }
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl Order {
         }
     }
 
-    pub(super) fn send(&self, control: BorrowedFd<'_>, stdio: &[OwnedFd; 3]) -> io::Result<()> {
+    pub(in crate::providers) fn send(&self, control: BorrowedFd<'_>, stdio: &[OwnedFd; 3]) -> io::Result<()> {
         Link::new(control.try_clone_to_owned()?).send(self, &stdio.each_ref().map(AsFd::as_fd))
     }
 

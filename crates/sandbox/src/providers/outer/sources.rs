@@ -21,10 +21,12 @@ pub(in crate::providers) struct Source {
 #[derive(Clone, Debug)]
 pub(in crate::providers) struct Given {
     pub(in crate::providers) sources: Vec<Source>,
-    /// The descriptors of this executable and of guard's end of the control channel.
-    pub(in crate::providers) executable: i32,
-    pub(in crate::providers) control: i32,
 }
+
+/// The numbers at which the program is given guard's end of the control channel, and this executable: a runtime passes on those
+/// that follow stdio.
+pub(in crate::providers) const CONTROL: i32 = 3;
+pub(in crate::providers) const EXECUTABLE: i32 = 4;
 
 impl Source {
     /// Where it is put.
@@ -33,8 +35,8 @@ impl Source {
         Path::new(SOURCES).join(name)
     }
 
-    /// Where the carrier puts it, if it is mapped.
-    pub(super) fn staged(&self) -> PathBuf {
+    /// Where the carrier puts it, if it is mapped or for a runtime.
+    pub(in crate::providers) fn staged(&self) -> PathBuf {
         let name = self.index.map_or_else(|| STDIN_SOURCE.to_owned(), |index| index.to_string());
         Path::new(STAGE).join("ringfence").join(name)
     }

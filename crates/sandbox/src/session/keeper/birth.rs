@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Keeper;
 use super::clients::Clients;
-use crate::denial::Denials;
 use crate::network_record::NetworkRecord;
 use crate::plan::{Mount, Plan};
 use crate::protect::{Protection, sweep_placeholders};
@@ -28,7 +27,6 @@ use crate::session::place::{
     Asked, EndReason, Pillars, Place, ProcessId, SessionEnd, SessionFacts, WorkspaceKind,
 };
 use crate::session::wire::Answer;
-use crate::write_bound::BoundWatch;
 
 /// What a session is made of.
 #[derive(Debug)]
@@ -45,6 +43,20 @@ pub struct SessionSpec {
     pub holds: Vec<OwnedFd>,
     /// How it was asked for, to make another like it.
     pub asked: Asked,
+}
+
+impl SessionSpec {
+    /// With no end but its own, and a workspace as the plan has it.
+    pub fn new(claim: Claim, request: Request, plan: Plan) -> Self {
+        let kind = match (&plan.workspace, &request.workspace_layers) {
+            (_, Some(_)) => WorkspaceKind::Overlay,
+            (Some(_), None) => WorkspaceKind::Direct,
+            (None, None) => WorkspaceKind::Private,
+        };
+        let policy = serde_json::to_value(request.policy.rows()).unwrap_or_default();
+        let (holds, asked) = (Vec::new(), Asked::default());
+        Self { claim, request, plan, ttl: None, idle: None, policy, kind, holds, asked }
+    }
 }
 
 /// A name that no other session has, with a directory of its own; given back when this is dropped.
@@ -252,38 +264,8 @@ fn keep_protected(
     // Only egress, which is another process by now, needed anything of it.
     scrub_environment();
     let plan = &*plan;
-    let (warden, held) = launched.warden(plan, request.trace);
-    let mut keeper = Keeper {
-        denials: Denials::of_session(held.root.pid),
-        request,
-        plan,
-        held,
-        warden,
-        heard: Default::default(),
-        early: Vec::new(),
-        built: false,
-        door: None,
-        clients: Clients::default(),
-        processes: Default::default(),
-        next_process: 1,
-        spare: None,
-        next_shim: 0,
-        asked: Default::default(),
-        next_asked: 0,
-        logs: place.clone(),
-        dies_at: None,
-        bound: BoundWatch::new(&request.attached),
-        idle,
-        touched: Instant::now(),
-        paused: false,
-        holders: Default::default(),
-        room_for: None,
-        want_room: Default::default(),
-        counts: Default::default(),
-        counted: [0; 2],
-        enders: Vec::new(),
-        end: None,
-    };
+    let mut keeper = Keeper::new((request, plan), launched.warden(plan, request.trace), place, idle);
+    keeper.warden.tell_apart();
     keeper.build(place, facts)?;
     keeper.dies_at = ttl.map(|ttl| Instant::now() + ttl);
     keeper.touched = Instant::now();

@@ -13,7 +13,8 @@ use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, fstatfs};
 use super::birth::now;
 use super::clients::ClientId;
 use super::process::{Kept, Order, Process, pipe};
-use super::{Asked, Keeper};
+use super::{Asked, Keeper, UNANSWERED};
+use crate::infer::infer;
 use crate::session::log::{LogStream, LogWriter};
 use crate::session::wire::{Answer, Call, ExecCall, SessionStatus, StdioKind};
 
@@ -43,6 +44,7 @@ impl Keeper<'_> {
                 self.answer(client, &Answer::Processes { processes })
             }
             Call::Status => {
+                let _ = self.warden.settle(&mut self.denials);
                 let status = self.status();
                 self.answer(client, &Answer::Status(Box::new(status)))
             }
@@ -72,6 +74,13 @@ impl Keeper<'_> {
                     "see `ringfence session inspect` for those that are",
                 )),
             },
+            Call::Explain { lines, directory } => {
+                let start = &self.plan.directory;
+                let base = directory.map_or_else(|| start.clone(), |directory| start.join(directory));
+                let denials =
+                    infer(self.plan, &base, lines.as_bytes(), |path| path.symlink_metadata().is_ok());
+                self.answer(client, &Answer::Denials { denials })
+            }
             Call::End => {
                 self.enders.push(client);
                 self.end = Some(crate::session::place::EndReason::Asked);
@@ -90,6 +99,9 @@ impl Keeper<'_> {
 
     /// Ask guard for something that it answers in its time.
     fn ask(&mut self, what: Asked) -> Result<(), Refused> {
+        if self.asked.len() >= UNANSWERED {
+            return Err(refused("guard has not answered what it was asked before", "try again"));
+        }
         self.next_asked = self.next_asked.wrapping_add(1);
         let id = self.next_asked;
         let order = match what {
@@ -145,6 +157,7 @@ impl Keeper<'_> {
             timed_out: false,
             gone: false,
             denials: Default::default(),
+            network: self.warden.network().map(|_| Default::default()),
             result: None,
         };
         self.processes.insert(process);

@@ -2,12 +2,15 @@
 //! detached processes, and takes everything away at the end.
 //!
 //! Invariant: one thread, no waiting for anybody: a client that does not read, a process that floods its pipe and a guard
-//! that says nothing all leave the others served. When the keeper ends, by whatever means, so does its sandbox.
+//! that says nothing all leave the others served; egress, which is of our own making, has a moment to tell what it knows. When
+//! the keeper ends, by whatever means, so does its sandbox.
 
 mod birth;
 mod calls;
 mod clients;
 mod news;
+#[cfg(test)]
+mod news_tests;
 mod process;
 mod processes;
 mod room;
@@ -34,11 +37,17 @@ use super::log::LogStream;
 use super::place::EndReason;
 use super::wire::{Answer, Call};
 use crate::denial::{Denial, DenialKind, Denials};
+use crate::network_record::{Passed, Traffic};
 use crate::plan::Plan;
 use crate::providers::{Held, Warden};
 use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::write_bound::{BoundWatch, beyond_quota};
+
+/// So many words of guard's are kept while it takes no order.
+const UNHEARD: usize = 1_024;
+/// So many questions to guard may be open: each client has a few at most.
+const UNANSWERED: usize = 1_024;
 
 /// What was asked of guard for a client.
 enum Asked {
@@ -66,6 +75,10 @@ struct Keeper<'a> {
     heard: RefCell<VecDeque<Message>>,
     /// What was denied to a command that is being started, by its shim.
     early: Vec<(Option<i32>, Denial)>,
+    /// Likewise what it did on the network.
+    early_traffic: Vec<Traffic>,
+    /// Whose connection is whose, while it is open: a shim may have another command when it ends.
+    carried: BTreeMap<u64, u32>,
     built: bool,
     door: Option<OwnedFd>,
     clients: Clients,
@@ -96,6 +109,50 @@ struct Keeper<'a> {
     /// Who waits for the end.
     enders: Vec<ClientId>,
     end: Option<EndReason>,
+}
+
+impl<'a> Keeper<'a> {
+    /// Of a sandbox that is being built.
+    fn new(
+        (request, plan): (&'a Request, &'a Plan),
+        (warden, held): (Warden<'a>, Held<'a>),
+        place: &super::place::Place,
+        idle: Option<Duration>,
+    ) -> Self {
+        Self {
+            denials: Denials::of_session(held.root.pid),
+            request,
+            plan,
+            held,
+            warden,
+            heard: Default::default(),
+            early: Vec::new(),
+            early_traffic: Vec::new(),
+            carried: BTreeMap::new(),
+            built: false,
+            door: None,
+            clients: Clients::default(),
+            processes: Default::default(),
+            next_process: 1,
+            spare: None,
+            next_shim: 0,
+            asked: Default::default(),
+            next_asked: 0,
+            logs: place.clone(),
+            dies_at: None,
+            bound: BoundWatch::new(&request.attached),
+            idle,
+            touched: Instant::now(),
+            paused: false,
+            holders: Default::default(),
+            room_for: None,
+            want_room: Default::default(),
+            counts: Default::default(),
+            counted: [0; 2],
+            enders: Vec::new(),
+            end: None,
+        }
+    }
 }
 
 impl Keeper<'_> {
@@ -132,6 +189,7 @@ impl Keeper<'_> {
         }
         self.warden.look(&mut self.denials);
         self.blame();
+        self.account();
         self.check_time();
         Ok(())
     }
@@ -252,6 +310,46 @@ impl Keeper<'_> {
         }
     }
 
+    /// What was done on the network to the process that did it, as with denials.
+    fn account(&mut self) {
+        let early = std::mem::take(&mut self.early_traffic);
+        let fresh = self.warden.take_traffic();
+        if early.is_empty() && fresh.is_empty() {
+            return;
+        }
+        let is_starting = self.processes.live().any(|process| process.is_running() && process.shim.is_none());
+        for traffic in early.into_iter().chain(fresh) {
+            let known = match traffic.what {
+                Passed::More { id, .. } => self.carried.get(&id).copied(),
+                Passed::Tried(..) => None,
+            };
+            let Some(process) = known.or_else(|| self.doer(traffic.shim)) else {
+                if traffic.shim.is_some() && is_starting && self.early_traffic.len() < UNHEARD {
+                    self.early_traffic.push(traffic);
+                }
+                continue;
+            };
+            match traffic.what {
+                Passed::More { id, is_last: true, .. } => drop(self.carried.remove(&id)),
+                Passed::More { id, .. } => drop(self.carried.insert(id, process)),
+                Passed::Tried(..) => {}
+            }
+            if let Some(process) = self.processes.live_mut(process) {
+                process.passed(traffic.what);
+            }
+        }
+    }
+
+    /// Whose shim this is, by its id inside; where that isn't seen, the only one that runs.
+    fn doer(&self, shim: Option<i32>) -> Option<u32> {
+        let mut found = self.processes.live().filter(|process| match shim {
+            Some(_) => process.shim == shim,
+            None => process.is_running(),
+        });
+        let only = found.next().map(|process| process.id);
+        only.filter(|_| shim.is_some() || found.next().is_none())
+    }
+
     /// guard may be waiting for room for its own words: they are taken from it until it takes this.
     fn tell_guard(&self, order: &ToGuard, fds: &[BorrowedFd<'_>]) -> std::io::Result<()> {
         loop {
@@ -261,7 +359,12 @@ impl Keeper<'_> {
             if polled[0].revents() != PollFlags::IN {
                 return send_with_fds(self.held.control, &order.encode(), fds);
             }
-            self.heard.borrow_mut().push_back(recv_with_fds(self.held.control)?);
+            if self.heard.borrow().len() >= UNHEARD {
+                return Err(std::io::Error::other("guard says much and takes no order"));
+            }
+            let mut message = recv_with_fds(self.held.control)?;
+            message.bytes.shrink_to_fit();
+            self.heard.borrow_mut().push_back(message);
         }
     }
 
@@ -304,6 +407,7 @@ impl Keeper<'_> {
     /// What a client started in the foreground goes with it.
     fn lose_client(&mut self, id: ClientId) {
         self.clients.remove(id);
+        self.asked.retain(|_, (Asked::Plug(client) | Asked::Space(client))| *client != id);
         let _ = self.set_pause(|keeper| {
             keeper.holders.remove(&id);
         });

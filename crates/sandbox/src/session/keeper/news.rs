@@ -6,10 +6,11 @@ use std::time::Duration;
 use ringfence_guard::{ExecStage, FromGuard, News};
 use ringfence_linux::Exited;
 use ringfence_policy::Clause;
+use rustix::termios::isatty;
 
 use super::{Asked, Keeper};
 use crate::denial::Denial;
-use crate::providers::{DISK_FULL, TMP_FULL, failed_inside, limit_denial, strange};
+use crate::providers::{DISK_FULL, TMP_FULL, failed_inside, limit_denial, speaks_the_same, strange};
 use crate::refusal::Refusal;
 use crate::session::log::LogStream;
 use crate::session::wire::{Answer, ProcessEnd, Stage};
@@ -26,12 +27,19 @@ impl From<ExecStage> for Stage {
     }
 }
 
+/// A plug has two: IPv4 and IPv6.
+const PLUGS: usize = 2;
+
 impl Keeper<'_> {
+    /// What can't come from a guard that is in order ends the session; what may have crossed an order on its way is nothing.
     pub(super) fn take_news(&mut self, bytes: &[u8], fds: Vec<OwnedFd>) -> Result<(), Refusal> {
         match FromGuard::decode(bytes) {
+            // The walls are not moved once they are up.
+            Some(FromGuard::Network | FromGuard::Ready { .. }) if self.built => return Err(strange()),
             Some(FromGuard::Network) => self.warden.know_network(fds),
             Some(FromGuard::Sockets) => self.warden.give_to_egress(fds),
-            Some(FromGuard::Ready) => {
+            Some(FromGuard::Ready { version }) => {
+                speaks_the_same(version)?;
                 self.warden.listen(&mut fds.into_iter());
                 self.built = true;
             }
@@ -41,17 +49,19 @@ impl Keeper<'_> {
             Some(FromGuard::InSession { id, news }) => self.take_shim_news(id, news, fds),
             Some(FromGuard::Plug { id }) => {
                 if let Some(Asked::Plug(client)) = self.asked.remove(&id) {
-                    let fds: Vec<BorrowedFd<'_>> = fds.iter().map(AsFd::as_fd).collect();
+                    let fds: Vec<BorrowedFd<'_>> = fds.iter().take(PLUGS).map(AsFd::as_fd).collect();
                     self.clients.answer(client, &Answer::Done, &fds);
                 }
             }
             Some(FromGuard::Space { id, used, all }) => {
                 if let Some(Asked::Space(client)) = self.asked.remove(&id) {
+                    let _ = self.warden.settle(&mut self.denials);
                     let stats = self.stats(used, all);
                     self.clients.answer(client, &Answer::Stats(stats), &[]);
                 }
             }
-            Some(FromGuard::NotStarted { .. } | FromGuard::Exited { .. } | FromGuard::Waiting) | None => {
+            Some(FromGuard::NotStarted { .. } | FromGuard::Exited { .. } | FromGuard::Waiting { .. })
+            | None => {
                 return Err(strange());
             }
         }
@@ -60,7 +70,11 @@ impl Keeper<'_> {
 
     fn take_shim_news(&mut self, shim: u32, news: News, fds: Vec<OwnedFd>) {
         let Some(id) = self.hirer(shim) else { return };
+        let has_started =
+            self.processes.live_mut(id).is_none_or(|process| process.pid.is_some() || !process.is_running());
         match news {
+            // Each starts once, and what has started can't be told not to have.
+            News::Started { .. } | News::NotStarted { .. } if has_started => {}
             News::Started { pid, shim } => {
                 self.leave_room(id);
                 self.started(id, pid, shim, fds);
@@ -115,6 +129,7 @@ impl Keeper<'_> {
             kept.outputs.clear();
         }
         self.processes.bury(id);
+        self.carried.retain(|_, process| *process != id);
         while let Some(id) = self.processes.forget_oldest() {
             let _ = std::fs::remove_dir_all(self.logs.logs(id));
         }
@@ -125,7 +140,8 @@ impl Keeper<'_> {
         process.pid = Some(pid);
         process.shim = Some(shim);
         process.order = None;
-        let mut master = fds.into_iter().next();
+        // Only who has asked for a terminal gets one, and nothing else in its place: it is read from here.
+        let mut master = fds.into_iter().next().filter(|fd| process.terminal && isatty(fd));
         if let Some(kept) = &mut process.kept
             && let Some(master) = master.take()
         {
@@ -140,9 +156,12 @@ impl Keeper<'_> {
     }
 
     pub(super) fn process_ended(&mut self, id: u32, end: ProcessEnd, cpu: Duration, memory: u64) {
-        // What egress knows of it belongs to it.
-        let _ = self.warden.take(crate::providers::Call::Egress, &mut self.denials);
+        if self.processes.live_mut(id).is_some_and(|process| process.is_running()) {
+            // What egress knows of it belongs to it.
+            let _ = self.warden.settle(&mut self.denials);
+        }
         self.blame();
+        self.account();
         let Some(process) = self.processes.live_mut(id) else { return };
         process.order = None;
         if !process.end(end, cpu, memory) {

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use super::Hired;
 use super::clients::ClientId;
 use crate::denial::{Denial, Denials};
+use crate::network_record::{NetworkRecord, Passed};
 use crate::session::log::{LogStream, LogWriter};
 use crate::session::wire::{ProcessEnd, ProcessInfo, ProcessResult, Text};
 
@@ -41,6 +42,8 @@ pub(super) struct Process {
     pub(super) timed_out: bool,
     pub(super) gone: bool,
     pub(super) denials: Denials,
+    /// Where there is a network at all.
+    pub(super) network: Option<NetworkRecord>,
     pub(super) result: Option<ProcessResult>,
 }
 
@@ -107,6 +110,12 @@ impl Process {
         }
     }
 
+    pub(super) fn passed(&mut self, what: Passed) {
+        if let Some(network) = self.network.as_mut().filter(|_| self.result.is_none()) {
+            network.add(what);
+        }
+    }
+
     /// Write down how it ended; once.
     pub(super) fn end(&mut self, end: ProcessEnd, cpu: Duration, memory: u64) -> bool {
         if self.result.is_some() {
@@ -128,6 +137,7 @@ impl Process {
             cpu_ms: cpu.as_millis() as u64,
             max_memory: memory,
             denials: self.denials.to_vec(),
+            network: self.network.clone(),
         });
         true
     }

@@ -93,7 +93,7 @@ impl Keeper<'_> {
 
     fn new_shim(&mut self) -> io::Result<Shim> {
         let (ours, theirs) = control_pair()?;
-        self.next_shim = self.next_shim.wrapping_add(1);
+        self.next_shim = self.next_shim.checked_add(1).unwrap_or(1);
         let number = self.next_shim;
         self.tell_guard(&ToGuard::Shim { id: number }, &[theirs.as_fd()])?;
         Ok(Shim { number, channel: ours })
@@ -116,6 +116,10 @@ impl Keeper<'_> {
 
     /// Whose shim this is. None: it is the spare one, or its order went to another.
     pub(super) fn hirer(&mut self, shim: u32) -> Option<u32> {
+        // The number of who has none.
+        if shim == Hired::default().number {
+            return None;
+        }
         if self.spare.as_ref().is_some_and(|spare| spare.number == shim) {
             // Killed, or not to be had. The next command asks for another: who kills them does not set the pace.
             self.spare = None;
