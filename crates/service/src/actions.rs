@@ -4,6 +4,11 @@
 use ringfence_policy::{Finding, Level, Suspicion};
 use ringfence_skills::{Severity, said_to_a_model, visible};
 
+/// How much of one text is looked at.
+pub(crate) const LOOKED_AT: u64 = 1 << 20;
+/// Of many files as many are told as a person reads.
+pub(crate) const MOST_SUSPICIONS: usize = 32;
+
 /// Of a text that is handed in; `place` is what people call it, such as `the command`.
 pub fn suspicions(place: &str, text: &[u8]) -> Vec<Suspicion> {
     let passages = said_to_a_model(text).into_iter();

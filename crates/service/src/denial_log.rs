@@ -8,6 +8,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
+use ringfence_policy::masked_words;
 use ringfence_sandbox::Denial;
 use serde::{Deserialize, Serialize};
 
@@ -97,7 +98,7 @@ fn tail(path: &std::path::Path, most: u64) -> std::io::Result<String> {
 
 fn shortened(argv: &[OsString]) -> String {
     let words: Vec<_> = argv.iter().take(64).map(|word| word.to_string_lossy()).collect();
-    let line = words.join(" ");
+    let line = masked_words(&words, &[]).join(" ");
     let mut short: String = line.chars().take(COMMAND).collect();
     if short.len() < line.len() {
         short.push('…');

@@ -10,7 +10,9 @@ use std::time::Duration;
 use ringfence_policy::{
     Bound, ByteSize, Clause, Cpus, HostFiles, Layer, Merged, Origin, ProfileName, Span, Workspace, merge,
 };
-use ringfence_sandbox::{Attached, Host, Native, Outcome, Provider, Refusal, Request, Status, Stream};
+use ringfence_sandbox::{
+    Attached, Docker, Host, Native, Outcome, Presence, Provider, Refusal, Request, Status, Stream,
+};
 use serde::Serialize;
 
 use crate::places::Places;
@@ -54,6 +56,7 @@ pub fn doctor(places: &Places) -> DoctorReport {
     rows.push(workspace(&trial));
     rows.push(network(&trial));
     rows.push(secret_store(places));
+    rows.push(docker());
     rows.extend(trial.limits());
     let whole = trial.run(ProfileName::Restrictive, Layer::default(), true);
     rows.push(match &whole {
@@ -90,6 +93,7 @@ impl Trial<'_> {
             argv: vec![OsString::from("/bin/true")],
             directory: Some("/".into()),
             attached: Attached::default(),
+            image: None,
             workspace_layers: None,
             stream: Stream::Capture,
             trace: false,
@@ -159,6 +163,19 @@ fn sandbox(trial: &Trial<'_>) -> DoctorRow {
             ok(name, format!("made and ended in {took:.1} ms: {walls}"))
         }
         Err(refusal) => refused(name, RowStatus::Gap, &refusal),
+    }
+}
+
+/// Not a gap where it is not: nothing else needs it.
+fn docker() -> DoctorRow {
+    match Docker.probe() {
+        Presence::Here { version, program } => {
+            let at = program.map(|socket| format!(" at {}", socket.display())).unwrap_or_default();
+            ok("provider docker", format!("{version}{at}"))
+        }
+        Presence::Missing { why, fix } => {
+            row("provider docker", RowStatus::Ok, format!("can't be used: {why}"), fix)
+        }
     }
 }
 

@@ -48,6 +48,8 @@ pub enum ErrorCode {
     SessionSilent,
     /// Something about a snapshot.
     Snapshot,
+    /// Something about an image: it is not there, not whole, or can't be made.
+    Image,
     /// What a session wrote can't be committed.
     Commit,
     CommandNotFound,

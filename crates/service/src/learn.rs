@@ -3,6 +3,7 @@
 //! Exact hosts and ports only: whether a whole domain is meant is for a person to say.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ringfence_policy::{DEFAULT_PORTS, Host, HostRule};
 use ringfence_sandbox::NetworkRecord;
@@ -89,7 +90,9 @@ fn toml(rules: &[HostRule], local: &BTreeSet<u16>) -> String {
 fn is_loopback(host: &Host) -> bool {
     match host {
         Host::Name(name) => name.is_localhost(),
-        Host::Address(address) => address.is_loopback(),
+        // No rule opens the rest of 127.0.0.0/8.
+        Host::Address(IpAddr::V4(address)) => *address == Ipv4Addr::LOCALHOST,
+        Host::Address(IpAddr::V6(address)) => *address == Ipv6Addr::LOCALHOST,
     }
 }
 
@@ -115,6 +118,7 @@ mod tests {
             ("2001:db8::1", 22),
             ("127.0.0.1", 5432),
             ("localhost", 8080),
+            ("127.0.0.2", 7001),
             ("not a host", 80),
         ]);
         assert_eq!(

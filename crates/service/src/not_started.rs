@@ -17,6 +17,7 @@ pub fn explain_not_started(
     places: &Places,
     argv: &[OsString],
     directory: &Path,
+    image: Option<&str>,
     stage: ExecStage,
     errno: i32,
 ) -> ServiceError {
@@ -27,7 +28,10 @@ pub fn explain_not_started(
         (ExecStage::Program, ENOENT) => ServiceError::new(
             ErrorCode::CommandNotFound,
             format!("{name}: command not found in the sandbox"),
-            next_step(places, &command),
+            match image {
+                Some(image) => format!("image `{image}` does not have it: build one that does, with --with"),
+                None => next_step(places, &command),
+            },
         ),
         (ExecStage::Program, EACCES) => ServiceError::new(
             ErrorCode::CommandNotExecutable,

@@ -1,6 +1,7 @@
 //! One command in one sandbox: from what a caller asks to what came of it.
 
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use ringfence_policy::{Clause, Policy, Row, Workspace};
@@ -14,6 +15,7 @@ use serde::Serialize;
 use crate::config::{PolicySpec, load_policy};
 use crate::denial_log::record_denials;
 use crate::error::{ErrorCode, ServiceError};
+use crate::images::used_image;
 use crate::learn::{LearnedRules, learned_rules};
 use crate::not_started::explain_not_started;
 use crate::places::Places;
@@ -41,6 +43,8 @@ pub struct PreparedRun {
     request: Request,
     plan: Plan,
     notes: Vec<String>,
+    /// The lock of the image, until the run is over.
+    held: Option<OwnedFd>,
 }
 
 /// What came of a run.
@@ -68,6 +72,11 @@ pub struct Explanation {
 impl PreparedRun {
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// The image that it shows in place of the host's directories.
+    pub fn image(&self) -> Option<&str> {
+        self.request.image.as_ref().map(|image| image.name.as_str())
     }
 
     /// What this host can't enforce and the caller did not ask for: to be said before the run.
@@ -100,7 +109,7 @@ impl PreparedRun {
 
     /// The same for who has something to tell before all of the sandbox is gone.
     pub fn run_and_leave(self, ready: Option<Ready>) -> Result<(RunReport, Remains), ServiceError> {
-        let Self { places, request, plan, .. } = self;
+        let Self { places, request, plan, held: _held, .. } = self;
         if plan.workspace.is_some() {
             places.state.ensure()?;
         }
@@ -114,7 +123,8 @@ impl PreparedRun {
         }
         let not_started = match outcome.end {
             End::NotStarted { stage, errno } => {
-                Some(explain_not_started(&places, &request.argv, &directory, stage, errno))
+                let image = request.image.as_ref().map(|image| image.name.as_str());
+                Some(explain_not_started(&places, &request.argv, &directory, image, stage, errno))
             }
             _ => None,
         };
@@ -154,12 +164,39 @@ pub fn prepare(places: Places, spec: RunSpec) -> Result<PreparedRun, ServiceErro
             "name it after `--`: ringfence run -- COMMAND",
         ));
     }
-    let (request, plan, notes) = decide(&places, spec)?;
-    Ok(PreparedRun { places, request, plan, notes })
+    let Decided { request, plan, notes, held } = decide(&places, spec)?;
+    Ok(PreparedRun { places, request, plan, notes, held })
 }
 
-/// Load the policy, look at the host, and plan. Nothing is done. With what a person should know.
-pub(crate) fn decide(places: &Places, spec: RunSpec) -> Result<(Request, Plan, Vec<String>), ServiceError> {
+/// A sandbox that is decided.
+pub(crate) struct Decided {
+    pub(crate) request: Request,
+    pub(crate) plan: Plan,
+    /// What a person should know.
+    pub(crate) notes: Vec<String>,
+    /// What keeps the image there; as long as the sandbox lives.
+    pub(crate) held: Option<OwnedFd>,
+}
+
+/// What is asked of a sandbox, whoever makes it.
+pub(crate) struct Requested {
+    pub(crate) request: Request,
+    /// What a person should know.
+    pub(crate) notes: Vec<String>,
+    /// As of [`Decided`].
+    pub(crate) held: Option<OwnedFd>,
+}
+
+/// Load the policy, look at the host, and plan. Nothing is done.
+pub(crate) fn decide(places: &Places, spec: RunSpec) -> Result<Decided, ServiceError> {
+    let Requested { request, notes, held } = requested(places, spec)?;
+    let host = Host::look(&request)?;
+    let plan = plan_for(&request, &host)?;
+    Ok(Decided { request, plan, notes, held })
+}
+
+/// Load the policy, and nothing more.
+pub(crate) fn requested(places: &Places, spec: RunSpec) -> Result<Requested, ServiceError> {
     let learn = spec.policy.learn;
     let loaded = load_policy(places, spec.policy)?;
     if learn && loaded.merged.policy.waived.contains(&Clause::Network) {
@@ -172,6 +209,7 @@ pub(crate) fn decide(places: &Places, spec: RunSpec) -> Result<(Request, Plan, V
     if let Some(layers) = &spec.workspace_layers {
         prepare_workspace(places, layers, &loaded.merged.policy.filesystem.workspace)?;
     }
+    let (image, held) = used_image(places, loaded.merged.policy.image.as_deref())?.unzip();
     let mut attached = spec.attached;
     attached.files.extend(loaded.files);
     let request = Request {
@@ -179,6 +217,7 @@ pub(crate) fn decide(places: &Places, spec: RunSpec) -> Result<(Request, Plan, V
         argv: spec.argv,
         directory: spec.directory,
         attached,
+        image,
         workspace_layers: spec.workspace_layers,
         stream: spec.stream,
         trace: spec.trace,
@@ -187,9 +226,7 @@ pub(crate) fn decide(places: &Places, spec: RunSpec) -> Result<(Request, Plan, V
         state: places.state.path().to_path_buf(),
         secrets: places.own().join("secrets"),
     };
-    let host = Host::look(&request)?;
-    let plan = plan_for(&request, &host)?;
-    Ok((request, plan, loaded.notes))
+    Ok(Requested { request, notes: loaded.notes, held })
 }
 
 fn prepare_workspace(

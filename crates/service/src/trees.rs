@@ -1,7 +1,8 @@
 //! Directory trees of a session as tar streams, in both directions, through its file worker: with the rights of a command.
 //!
 //! What comes in is hostile: files and directories only, each below the directory that was named, through no link, and
-//! bounded in bytes, entries and depth. Nothing is kept in memory or on the server's disk.
+//! bounded in bytes, entries and depth. `look_at_tree` goes through it first, so that what a person should see is found before
+//! anything is written.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -10,11 +11,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 
+use ringfence_policy::Suspicion;
 use ringfence_sandbox::{
     Copied, CopyLimits, Draft, Durability, Existing, FileEntry, FileError, FileKind, FileStat, Files, Links,
     ListLimit, Parents,
 };
 use tar::{Archive, Builder, Entry, EntryType, Header};
+
+use crate::actions::{LOOKED_AT, MOST_SUSPICIONS, suspicions};
 
 /// A name that an extension of tar gives; a path is shorter.
 const LONGEST_NAME: u64 = 4096;
@@ -191,17 +195,70 @@ pub fn write_tree(
     input: &mut dyn Read,
 ) -> Result<Copied, TreeError> {
     files.make_directory(top, 0o755, Parents::Make)?;
-    let mut inwards =
-        Inwards { files, top, limits, copied: Copied::default(), made: HashSet::new(), extension: None };
+    walk(limits, input, &mut Inwards { files, top, made: HashSet::new() })
+}
+
+/// What is in a tar that `write_tree` would take.
+#[derive(Debug, Default)]
+pub struct TreeLook {
+    /// Of each file and directory, relative to the top.
+    pub paths: Vec<PathBuf>,
+    /// What in its files looks like an attempt to steer a model.
+    pub suspicions: Vec<Suspicion>,
+}
+
+/// Look through a tar without writing anything: it is refused here for all that is wrong with the archive itself.
+pub fn look_at_tree(limits: &CopyLimits, input: &mut dyn Read) -> Result<TreeLook, TreeError> {
+    let mut look = TreeLook::default();
+    walk(limits, input, &mut look)?;
+    Ok(look)
+}
+
+/// Each member, bounded, in the order of the stream.
+fn walk(limits: &CopyLimits, input: &mut dyn Read, to: &mut dyn Members) -> Result<Copied, TreeError> {
+    let mut walk = Walk { limits, copied: Copied::default(), extension: None };
     let mut archive = Archive::new(input);
     // Raw: extensions of tar, which may be of any size, are entries like others, and bounded here.
     for entry in archive.entries().map_err(TreeError::Stream)?.raw(true) {
-        inwards.take(entry.map_err(no_tar)?)?;
+        walk.take(entry.map_err(no_tar)?, to)?;
     }
-    if inwards.extension.is_some() {
+    if walk.extension.is_some() {
         return Err(refused("it ends after the name of an entry"));
     }
-    Ok(inwards.copied)
+    Ok(walk.copied)
+}
+
+/// What becomes of the members of a tar.
+trait Members {
+    fn directory(&mut self, relative: &Path, mode: u32) -> Result<(), TreeError>;
+    fn file(
+        &mut self,
+        relative: &Path,
+        mode: u32,
+        size: u64,
+        content: &mut dyn Read,
+    ) -> Result<(), TreeError>;
+}
+
+impl Members for TreeLook {
+    fn directory(&mut self, relative: &Path, _: u32) -> Result<(), TreeError> {
+        self.paths.push(relative.to_path_buf());
+        Ok(())
+    }
+
+    fn file(&mut self, relative: &Path, _: u32, size: u64, content: &mut dyn Read) -> Result<(), TreeError> {
+        self.paths.push(relative.to_path_buf());
+        let mut sample = Vec::new();
+        let read = content.take(LOOKED_AT).read_to_end(&mut sample).map_err(no_tar)?;
+        if (read as u64) < size.min(LOOKED_AT) {
+            return Err(refused("it is shorter than it says"));
+        }
+        if self.suspicions.len() < MOST_SUSPICIONS {
+            let place = format!("the file {}", relative.display());
+            self.suspicions.extend(suspicions(&place, &sample));
+        }
+        Ok(())
+    }
 }
 
 fn refused(why: impl Into<String>) -> TreeError {
@@ -217,19 +274,15 @@ fn no_tar(error: io::Error) -> TreeError {
     }
 }
 
-struct Inwards<'a> {
-    files: &'a mut Files,
-    top: &'a Path,
+struct Walk<'a> {
     limits: &'a CopyLimits,
     copied: Copied,
-    /// Directories that are known to be ones, relative.
-    made: HashSet<PathBuf>,
     /// The name that the next entry has.
     extension: Option<Vec<u8>>,
 }
 
-impl Inwards<'_> {
-    fn take<R: Read>(&mut self, mut entry: Entry<'_, R>) -> Result<(), TreeError> {
+impl Walk<'_> {
+    fn take<R: Read>(&mut self, mut entry: Entry<'_, R>, to: &mut dyn Members) -> Result<(), TreeError> {
         let kind = entry.header().entry_type();
         let size = entry.header().entry_size().map_err(no_tar)?;
         match kind {
@@ -266,18 +319,16 @@ impl Inwards<'_> {
         let mode = entry.header().mode().map_err(no_tar)? & 0o777;
         admit(self.limits, self.copied, relative.components().count())?;
         match kind {
-            EntryType::Directory => {
-                self.directory(&relative, mode)?;
-            }
+            EntryType::Directory => to.directory(&relative, mode)?,
             EntryType::Regular | EntryType::Continuous if !name.ends_with(b"/") => {
                 self.copied.bytes = self.copied.bytes.saturating_add(size);
                 if self.copied.bytes > self.limits.bytes {
                     return Err(TreeError::TooMuch { limit: self.limits.bytes, unit: "bytes" });
                 }
-                self.file(&relative, mode, size, &mut entry)?;
+                to.file(&relative, mode, size, &mut entry)?;
             }
             // As old tar has it.
-            EntryType::Regular => self.directory(&relative, mode)?,
+            EntryType::Regular => to.directory(&relative, mode)?,
             EntryType::Symlink | EntryType::Link => {
                 return Err(refused(format!(
                     "`{shown}` is a link, and only files and directories are taken"
@@ -291,7 +342,16 @@ impl Inwards<'_> {
         self.copied.entries += 1;
         Ok(())
     }
+}
 
+struct Inwards<'a> {
+    files: &'a mut Files,
+    top: &'a Path,
+    /// Directories that are known to be ones, relative.
+    made: HashSet<PathBuf>,
+}
+
+impl Members for Inwards<'_> {
     /// Each directory on the way is a real one: a link could lead the rest elsewhere.
     fn directory(&mut self, relative: &Path, mode: u32) -> Result<(), TreeError> {
         let mut path = PathBuf::new();

@@ -2,10 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use ringfence_sandbox::{Claim, SessionFacts};
+use ringfence_sandbox::{Sandbox, SessionFacts};
 
 use super::snapshots::{save, store};
-use super::{SessionCreate, SessionCreated, create_claimed, sessions};
+use super::{SessionCreate, SessionCreated, decided, sessions};
 use crate::error::ServiceError;
 use crate::places::Places;
 
@@ -33,11 +33,15 @@ pub fn fork_session(
     let mut made = Vec::with_capacity(wanted.len());
     for create in wanted {
         let create = SessionCreate { overlay: true, ..create };
-        let claim = Claim::new(&sessions(places), create.name.as_deref())?;
-        let layers = claim.fork_of(&store, id)?;
-        let created = create_claimed(places, create, claim, layers)?;
-        created.sandbox.restore_home(&store, id)?;
-        made.push(created);
+        let name = create.name.clone();
+        let (mut warnings, mut notes) = (Vec::new(), Vec::new());
+        let spec = |claim, layers| -> Result<_, ServiceError> {
+            let spec;
+            (spec, warnings, notes) = decided(places, create, claim, layers)?;
+            Ok(spec)
+        };
+        let sandbox = Sandbox::fork_of(&sessions(places), &store, id, name.as_deref(), spec)?;
+        made.push(SessionCreated { sandbox, warnings, notes });
     }
     Ok(made)
 }

@@ -9,22 +9,22 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ringfence_sandbox::{
-    Asked, Claim, EndReason, Place, Sandbox, SessionEnd, SessionError, SessionFacts, SessionSpec,
-    SessionStatus, Stream, WorkspaceKind, WorkspaceLayers, places,
+    Asked, Claim, Place, Sandbox, SessionError, SessionFacts, SessionSpec, SessionStatus, Stream,
+    WorkspaceKind, WorkspaceLayers, places,
 };
 use ringfence_skills::remove_tree;
 use serde::Serialize;
 
 use crate::error::{ErrorCode, ServiceError};
 use crate::places::Places;
-use crate::runs::{RunSpec, decide};
+use crate::runs::{Decided, RunSpec, decide};
 use crate::workspaces::NamedWorkspace;
 
 pub use changes::{Changes, Committed, Since, commit_session, finish_commit, session_changes, undo_commit};
 pub use fork::{fork_session, model_of};
 pub use snapshots::{
-    SnapshotRow, TakenSnapshot, export_snapshot, import_snapshot, list_snapshots, read_snapshot,
-    remove_snapshot, rollback_session, take_snapshot, verify_snapshots, write_snapshot,
+    SnapshotRow, TakenSnapshot, export_snapshot, import_snapshot, list_snapshots, look_at_snapshot,
+    read_snapshot, remove_snapshot, rollback_session, take_snapshot, verify_snapshots, write_snapshot,
 };
 
 /// What a session is to be.
@@ -66,6 +66,7 @@ pub struct SessionRow {
 impl SessionRow {
     /// As it is now. A keeper that does not answer soon is not waited for.
     pub fn of(sandbox: &Sandbox) -> Result<Self, ServiceError> {
+        sandbox.sweep_if_killed();
         let facts = sandbox.facts()?;
         let (status, silent) = match (&facts.ended, sandbox.is_alive()) {
             (None, true) => match sandbox.look() {
@@ -144,24 +145,31 @@ fn create_claimed(
         std::fs::create_dir(&layers.directory)
             .map_err(|error| ServiceError::state("make", &layers.directory, &error))?;
     }
+    let (spec, warnings, notes) = decided(places, create, claim, layers)?;
+    Ok(SessionCreated { sandbox: Sandbox::create(spec)?, warnings, notes })
+}
+
+/// What it is to be in all detail, with warnings and notes for a person.
+fn decided(
+    places: &Places,
+    create: SessionCreate,
+    claim: Claim,
+    layers: WorkspaceLayers,
+) -> Result<(SessionSpec, Vec<String>, Vec<String>), ServiceError> {
     let workspace_layers = create.overlay.then_some(layers);
     let mut run = RunSpec { stream: Stream::Session, workspace_layers, ..create.run };
     if run.attached.bound.is_some() {
         run.attached.bounded.extend(run.workspace_layers.iter().map(|layers| layers.directory.clone()));
     }
-    let (request, plan, notes) = decide(places, run)?;
+    let Decided { request, plan, notes, held } = decide(places, run)?;
     let warnings = plan.receipt.warnings.clone();
-    let policy = serde_json::to_value(request.policy.rows()).unwrap_or_default();
-    let kind = match (&plan.workspace, create.overlay, &create.named) {
-        (_, true, _) => WorkspaceKind::Overlay,
-        (_, false, Some(_)) => WorkspaceKind::Named,
-        (Some(_), false, None) => WorkspaceKind::Direct,
-        (None, false, None) => WorkspaceKind::Private,
-    };
-    let SessionCreate { ttl, idle, asked, named, .. } = create;
-    let holds = named.into_iter().map(NamedWorkspace::into_lock).collect();
-    let spec = SessionSpec { claim, request, plan, ttl, idle, policy, kind, asked, holds };
-    Ok(SessionCreated { sandbox: Sandbox::create(spec)?, warnings, notes })
+    let SessionCreate { ttl, idle, asked, named, overlay, .. } = create;
+    let mut spec = SessionSpec { ttl, idle, asked, ..SessionSpec::new(claim, request, plan) };
+    if named.is_some() && !overlay {
+        spec.kind = WorkspaceKind::Named;
+    }
+    spec.holds = named.into_iter().map(NamedWorkspace::into_lock).chain(held).collect();
+    Ok((spec, warnings, notes))
 }
 
 /// One that is there, alive or not.
@@ -228,24 +236,23 @@ fn remove_files(place: &Place) -> Result<(), ServiceError> {
     Ok(())
 }
 
-/// Write down the end of those whose keepers were killed, and forget those that ended long ago.
+/// Take away what killed keepers left, write down their sessions' end, and forget those that ended long ago.
 fn sweep_sessions(state: &Places) {
-    for place in places(&sessions(state)).into_iter().flatten() {
+    let directory = sessions(state);
+    for place in places(&directory).into_iter().flatten() {
         if !place.is_held() {
-            sweep_one(&place);
+            if let Ok(sandbox) = Sandbox::open(&directory, &place.name()) {
+                sandbox.sweep_if_killed();
+            }
+            forget_old(&place);
         }
     }
 }
 
-fn sweep_one(place: &Place) {
+fn forget_old(place: &Place) {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let now = now.as_millis() as u64;
     match place.facts() {
-        Ok(mut facts) if facts.ended.is_none() => {
-            let (notes, network) = (Vec::new(), Vec::new());
-            facts.ended = Some(SessionEnd { at: now, why: EndReason::KeeperGone, notes, network });
-            let _ = place.mark_ended(&facts);
-        }
         // What was written to a copy-on-write workspace may be somebody's work: only `rm` drops it.
         Ok(SessionFacts { ended: Some(end), workspace_kind, .. })
             if workspace_kind != WorkspaceKind::Overlay && end.at + REMEMBERED_MS < now =>

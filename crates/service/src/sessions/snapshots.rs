@@ -1,10 +1,11 @@
 //! Snapshots of sessions: of the workspace and, where it is the session's own, the home.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use ringfence_policy::Suspicion;
 use ringfence_sandbox::Sandbox;
 use ringfence_sandbox::snapshots::{
     ExportFormat, Restored, SaveProgress, SnapshotFacts, SnapshotId, SnapshotLimits, SnapshotStore, Verified,
@@ -12,6 +13,7 @@ use ringfence_sandbox::snapshots::{
 use serde::Serialize;
 
 use super::open_session;
+use crate::actions::{LOOKED_AT, MOST_SUSPICIONS, suspicions};
 use crate::error::{ErrorCode, ServiceError};
 use crate::places::Places;
 
@@ -167,6 +169,28 @@ pub fn read_snapshot(
     let store = SnapshotStore::open(&places.own().join(DIRECTORY), limits)?;
     let imported = store.import(input)?;
     Ok(SnapshotRow { id: imported.id.to_string(), facts: imported.facts })
+}
+
+/// What in the files of such a stream looks like an attempt to steer a model, before any of it is taken in.
+pub fn look_at_snapshot(
+    places: &Places,
+    input: &mut dyn io::Read,
+    most: u64,
+) -> Result<Vec<Suspicion>, ServiceError> {
+    let limits =
+        SnapshotLimits { bytes: most.min(SnapshotLimits::default().bytes), ..SnapshotLimits::default() };
+    places.state.ensure()?;
+    let store = SnapshotStore::open(&places.own().join(DIRECTORY), limits)?;
+    let mut found = Vec::new();
+    store.look_into(input, &mut |content| {
+        let mut sample = Vec::new();
+        content.take(LOOKED_AT).read_to_end(&mut sample)?;
+        if found.len() < MOST_SUSPICIONS {
+            found.extend(suspicions("a file of the snapshot", &sample));
+        }
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 /// Bring a session back to a snapshot: only what differs is written.

@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::edit::Edit;
-use super::link;
+use super::syntax::Syntax;
 use super::{Client, SetupMode, SetupScope, SetupSpec};
+use super::{gate, link};
 use crate::places::Places;
 
 /// A settings file and what it is to say.
 pub(super) struct SettingsFile {
     pub(super) path: PathBuf,
+    pub(super) syntax: Syntax,
     pub(super) edits: Vec<Edit>,
 }
 
@@ -31,6 +33,7 @@ pub(super) fn files(places: &Places, spec: &SetupSpec) -> Vec<SettingsFile> {
     match spec.client {
         Client::ClaudeCode => {
             let own = variable("CLAUDE_CONFIG_DIR");
+            let mut global = Vec::new();
             if wraps {
                 let directory = own.clone().unwrap_or_else(|| home.join(".claude"));
                 // It names a place on this machine, which is nothing for others who work on the project.
@@ -44,15 +47,19 @@ pub(super) fn files(places: &Places, spec: &SetupSpec) -> Vec<SettingsFile> {
                     false => json!(format!("{program} --wrap=claude-code")),
                 };
                 let prefix = Edit::Json { path: &["env", "CLAUDE_CODE_SHELL_PREFIX"], value };
-                files.push(SettingsFile { path, edits: vec![prefix] });
+                let hook = Edit::JsonItem { path: &["hooks", "PreToolUse"], item: gate::hook() };
+                // A mistake that somebody makes in their settings later takes all of them away, but not this second place.
+                global.push(prefix.clone());
+                files.push(SettingsFile { path, syntax: Syntax::ClaudeSettings, edits: vec![prefix, hook] });
             }
-            if serves {
-                let path = match is_user {
-                    true => own.unwrap_or_else(|| home.clone()).join(".claude.json"),
-                    false => project.join(".mcp.json"),
-                };
-                let edits = vec![Edit::Json { path: &["mcpServers", "ringfence"], value: server }];
-                files.push(SettingsFile { path, edits });
+            let server = Edit::Json { path: &["mcpServers", "ringfence"], value: server };
+            if is_user {
+                global.extend(serves.then_some(server));
+                let path = own.unwrap_or_else(|| home.clone()).join(".claude.json");
+                files.push(SettingsFile { path, syntax: Syntax::Json, edits: global });
+            } else if serves {
+                let path = project.join(".mcp.json");
+                files.push(SettingsFile { path, syntax: Syntax::Json, edits: vec![server] });
             }
         }
         Client::Codex => {
@@ -72,7 +79,7 @@ pub(super) fn files(places: &Places, spec: &SetupSpec) -> Vec<SettingsFile> {
                 edits.push(Edit::Toml { path: &["features", "shell_tool"], value: json!(false) });
                 edits.push(Edit::Toml { path: &["features", "unified_exec"], value: json!(false) });
             }
-            files.push(SettingsFile { path: directory.join("config.toml"), edits });
+            files.push(SettingsFile { path: directory.join("config.toml"), syntax: Syntax::Toml, edits });
         }
         Client::Gemini => {
             let directory = if is_user { home.join(".gemini") } else { project.join(".gemini") };
@@ -81,15 +88,16 @@ pub(super) fn files(places: &Places, spec: &SetupSpec) -> Vec<SettingsFile> {
                 edits.push(Edit::Json { path: &["mcpServers", "ringfence"], value: server });
             }
             if wraps {
-                edits.push(Edit::JsonItem { path: &["tools", "exclude"], item: "run_shell_command" });
+                edits.push(Edit::JsonItem { path: &["tools", "exclude"], item: json!("run_shell_command") });
             }
-            files.push(SettingsFile { path: directory.join("settings.json"), edits });
+            let path = directory.join("settings.json");
+            files.push(SettingsFile { path, syntax: Syntax::Comments, edits });
         }
         Client::Opencode => {
+            let directory =
+                variable("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")).join("opencode");
             let path = match is_user {
-                true => variable("XDG_CONFIG_HOME")
-                    .unwrap_or_else(|| home.join(".config"))
-                    .join("opencode/opencode.json"),
+                true => directory.join("opencode.json"),
                 false => project.join("opencode.json"),
             };
             let mut edits = Vec::new();
@@ -100,10 +108,29 @@ pub(super) fn files(places: &Places, spec: &SetupSpec) -> Vec<SettingsFile> {
             if wraps {
                 edits.push(Edit::Json { path: &["tools", "bash"], value: json!(false) });
             }
-            files.push(SettingsFile { path, edits });
+            files.push(SettingsFile { path, syntax: Syntax::CommentsAndCommas, edits });
+            if wraps && is_user {
+                let path = directory.join("plugin/ringfence.js");
+                let edits = vec![Edit::Whole { text: gate::OPENCODE_PLUGIN }];
+                files.push(SettingsFile { path, syntax: Syntax::Whole, edits });
+            }
         }
     }
     files
+}
+
+/// How a person sees for themselves that it holds.
+pub fn how_to_check(client: Client) -> &'static str {
+    match client {
+        Client::ClaudeCode => {
+            "to check: `claude doctor` lists settings files that it leaves out, and a Bash command \
+            `echo $RINGFENCE` prints 1 in the fence"
+        }
+        Client::Codex | Client::Gemini | Client::Opencode => {
+            "to check: ask the model which tools it has; its own shell is \
+            not among them, and `echo $RINGFENCE` by sandbox_run prints 1"
+        }
+    }
 }
 
 /// How the client is held, and what is not.
@@ -135,7 +162,23 @@ pub(super) fn notes(spec: &SetupSpec) -> Vec<String> {
             Client::Gemini => "open: the client's file and web tools and other MCP servers stay under its own \
                 permissions",
             Client::Opencode => "open: the client's file and web tools, plugins and other MCP servers stay under its \
-                own permissions; an agent of yours that turns `bash` on again has it",
+                own permissions",
+        }
+        .to_owned());
+        notes.push(match spec.client {
+            Client::ClaudeCode => "open: the .claude/settings.json of a project that you cloned counts for more than yours, \
+                in `claude -p` without a question. If it replaces the prefix, a hook of ours stops Bash; but with \
+                `disableAllHooks`, or with a program of its own as the prefix, it has commands run outside. Look at it first, \
+                or start `ringfence agent -- claude`",
+            Client::Codex => "open: the .codex/config.toml of a project that you cloned counts for more than yours, in \
+                `codex exec` also where you did not trust it: `features.shell_tool = true` there turns the shell on again. \
+                `projects.\"DIRECTORY\".trust_level = \"untrusted\"` in your own config.toml keeps it out",
+            Client::Gemini => "open: a project that you trusted can bring MCP servers and hooks of its own, which run \
+                outside; it can't bring the shell back",
+            Client::Opencode if spec.scope == SetupScope::User => "open: a project that you cloned can bring plugins and \
+                MCP servers of its own, which run outside; where it turns `bash` on again, a plugin of ours stops it",
+            Client::Opencode => "open: an agent or another settings file of the project that turns `bash` on again has \
+                it, and its plugins and MCP servers run outside; `--scope user` stops the first by a plugin",
         }
         .to_owned());
         if spec.scope == SetupScope::Project && matches!(spec.client, Client::Codex | Client::Gemini) {

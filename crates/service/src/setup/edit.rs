@@ -10,6 +10,7 @@ use std::path::Path;
 use serde_json::Value;
 use toml_edit::{DocumentMut, Item, Table};
 
+use super::gate::is_hook;
 use super::link::LINK_BEGINS;
 use super::{FileChange, json_text};
 use crate::error::{ErrorCode, ServiceError};
@@ -24,14 +25,18 @@ pub(super) enum Edit {
         path: &'static [&'static str],
         value: Value,
     },
-    /// This text among those of a list.
+    /// This value among those of a list; an older one of ours goes.
     JsonItem {
         path: &'static [&'static str],
-        item: &'static str,
+        item: Value,
     },
     Toml {
         path: &'static [&'static str],
         value: Value,
+    },
+    /// All of the file.
+    Whole {
+        text: &'static str,
     },
 }
 
@@ -54,12 +59,17 @@ impl Edit {
                     Some(Value::Array(list)) => list,
                     Some(_) => return Err(taken(file, path)),
                 };
-                if list.iter().any(|had| had == item) {
+                if list.contains(item) {
                     return Ok(text.to_owned());
                 }
-                list.push(Value::from(*item));
+                list.retain(|had| !is_hook(had));
+                list.push(item.clone());
                 json_text::set(text, path, &Value::Array(list)).map_err(|error| broken(error.to_string()))
             }
+            Edit::Whole { text: ours } => match text.is_empty() || is_ours_whole(text) {
+                true => Ok((*ours).to_owned()),
+                false => Err(unreadable(file, "it is a file of your own")),
+            },
             Edit::Toml { path, value } => {
                 let mut document: DocumentMut = text.parse().map_err(|error| broken(format!("{error}")))?;
                 let (last, tables) = path.split_last().expect("a place has a name");
@@ -104,13 +114,14 @@ impl Edit {
             Edit::JsonItem { path, item } => {
                 let had = json_text::get(text, path).map_err(|error| broken(error.to_string()))?;
                 let Some(Value::Array(mut list)) = had else { return Ok(text.to_owned()) };
-                list.retain(|had| had != item);
+                list.retain(|had| had != item && !is_hook(had));
                 let changed = match list.is_empty() {
                     true => json_text::remove(text, path),
                     false => json_text::set(text, path, &Value::Array(list)),
                 };
                 changed.map_err(|error| broken(error.to_string()))
             }
+            Edit::Whole { .. } => Ok(if is_ours_whole(text) { String::new() } else { text.to_owned() }),
             Edit::Toml { path, value } => {
                 let mut document: DocumentMut = text.parse().map_err(|error| broken(format!("{error}")))?;
                 let (last, tables) = path.split_last().expect("a place has a name");
@@ -168,6 +179,10 @@ fn is_ours_text(text: &str) -> bool {
     let program = text.trim().trim_matches('"').split(" --wrap=").next().unwrap_or_default();
     let name = Path::new(program).file_name().and_then(|name| name.to_str());
     name.is_some_and(|name| matches!(name, "ringfence" | "ringfence-shell") || name.starts_with(LINK_BEGINS))
+}
+
+fn is_ours_whole(text: &str) -> bool {
+    text.starts_with("// Written by `ringfence setup ")
 }
 
 fn taken(file: &Path, path: &[&str]) -> ServiceError {

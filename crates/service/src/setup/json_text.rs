@@ -1,7 +1,8 @@
 //! Changing one value in a JSON text that a person wrote: everything else stays as it is, comments and order too.
 //!
 //! The text is read by a small scanner that knows where each member begins and ends. It takes `//` and `/* */` as space
-//! and a comma before a closing brace, since the clients do. What it can't read is an error, never a guess.
+//! and a comma before a closing brace, since some clients do; which one does is in `syntax`. What it can't read is an error,
+//! never a guess.
 
 use std::ops::Range;
 
@@ -18,6 +19,16 @@ struct Member {
     /// From the key's first quote.
     start: usize,
     value: Range<usize>,
+}
+
+impl Member {
+    /// What it holds, where something is to be found in it.
+    fn object(&self, text: &str) -> Result<Object, JsonTextError> {
+        match text.as_bytes().get(self.value.start) {
+            Some(b'{') => object_at(text, self.value.start),
+            _ => Err(JsonTextError(format!("`{}` is not an object", self.key))),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -80,7 +91,7 @@ fn set_in(
             let written = written(text, value, depth);
             return Ok(format!("{}{written}{}", &text[..member.value.start], &text[member.value.end..]));
         }
-        let inner = object_at(text, member.value.start)?;
+        let inner = member.object(text)?;
         return set_in(text, &inner, rest, value, depth + 1);
     }
     let nested = rest.iter().rev().fold(value.clone(), |value, key| serde_json::json!({ *key: value }));
@@ -135,7 +146,17 @@ fn cut(text: &str, object: &Object, key: &str) -> String {
         // What stood between it and the one before goes with it.
         (Some(before), None) => start = object.members[before].value.end,
         (_, Some(after)) => end = after.start,
-        (None, None) => (start, end) = (object.inner.start, object.inner.end),
+        (None, None) => {
+            // What somebody wrote beside it stays.
+            let (before, after) = (&text[object.inner.start..start], &text[end..object.inner.end]);
+            let words: Vec<&str> = [before, after.trim_start().trim_start_matches(',')]
+                .into_iter()
+                .map(str::trim)
+                .filter(|words| !words.is_empty())
+                .collect();
+            let kept = if words.is_empty() { String::new() } else { format!("\n{}\n", words.join("\n")) };
+            return format!("{}{kept}{}", &text[..object.inner.start], &text[object.inner.end..]);
+        }
     }
     format!("{}{}", &text[..start], &text[end..])
 }
@@ -150,7 +171,7 @@ fn find(text: &str, path: &[&str]) -> Result<Option<Range<usize>>, JsonTextError
         if i + 1 == path.len() {
             return Ok(Some(member.value.clone()));
         }
-        object = object_at(text, member.value.start)?;
+        object = member.object(text)?;
     }
     Ok(None)
 }
@@ -287,7 +308,8 @@ impl Scan<'_> {
     }
 }
 
-fn without_comments(text: &str) -> String {
+/// Each comment is a space.
+pub(crate) fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut scan = Scan { text, at: 0 };
     while let Some(byte) = scan.peek() {
@@ -350,6 +372,8 @@ mod tests {
         }
         let deep = "[".repeat(500) + &"]".repeat(500);
         assert!(set(&format!("{{\"a\": {deep}}}"), &["b"], &json!(1)).is_err());
-        assert!(set("{\"a\": 1}", &["a", "b"], &json!(1)).is_err(), "a number is no object");
+        let error = set("{\"a\": 1}", &["a", "b"], &json!(1)).unwrap_err();
+        assert_eq!(error.to_string(), "`a` is not an object");
+        assert_eq!(get("{\"a\": 1}", &["a", "b"]).unwrap_err(), error);
     }
 }

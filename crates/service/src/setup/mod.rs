@@ -1,23 +1,29 @@
 //! `ringfence setup`: the settings of an agent's client changed so that its shell commands run in a sandbox, or so that it
 //! has Ringfence's MCP tools; shown first, backed up, and undone to the byte.
 //!
-//! Invariant: *wrap* never depends on a hook that a client may skip. Either the program that the client starts for a
+//! Invariant: *wrap* never depends on a hook that a client may skip; a hook or a plugin only says no where later settings took
+//! the fence away. Either the program that the client starts for a
 //! command is Ringfence itself (nothing runs where it is missing or broken), or the client's own shell tool is off.
 
 mod clients;
 mod edit;
+mod gate;
 mod json_text;
 mod link;
 mod record;
+mod syntax;
 mod wrap;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use crate::error::{ErrorCode, ServiceError};
 use crate::places::Places;
+use syntax::Syntax;
 
+pub use clients::how_to_check;
+pub use gate::is_gate;
 pub use link::{LINK_BEGINS, is_own_server};
 pub use wrap::{WrappedRun, wrapped_run};
 
@@ -79,6 +85,9 @@ pub struct SetupPlan {
     records: Vec<record::Record>,
     #[serde(skip)]
     forget: Vec<PathBuf>,
+    /// Directories that setup made, deepest first: those that are empty at the end go too.
+    #[serde(skip)]
+    made: Vec<PathBuf>,
 }
 
 impl Client {
@@ -96,7 +105,14 @@ impl Client {
 
 impl SetupPlan {
     fn nothing() -> Self {
-        Self { changes: Vec::new(), notes: Vec::new(), link: None, records: Vec::new(), forget: Vec::new() }
+        Self {
+            changes: Vec::new(),
+            notes: Vec::new(),
+            link: None,
+            records: Vec::new(),
+            forget: Vec::new(),
+            made: Vec::new(),
+        }
     }
 
     /// Everything is as it should be already.
@@ -119,19 +135,26 @@ pub fn plan_setup(places: &Places, spec: &SetupSpec) -> Result<SetupPlan, Servic
     for file in clients::files(places, spec) {
         let before = edit::read(&file.path)?;
         let mut after = before.clone().unwrap_or_default();
+        syntax::check(file.syntax, &file.path, &after)?;
         for wanted in &file.edits {
             after = wanted.apply(&file.path, &after)?;
         }
+        syntax::check(file.syntax, &file.path, &after)?;
         if before.as_deref() == Some(after.as_str()) {
             continue;
         }
         let original =
             record::find(&places.state, &file.path)?.filter(|known| Some(&known.after) == before.as_ref());
+        let (first, made) = match original {
+            Some(known) => (known.before, known.made),
+            None => (before.clone(), missing(&file.path)),
+        };
         plan.records.push(record::Record {
             client: spec.client.as_str().to_owned(),
             path: file.path.clone(),
-            before: original.map_or(before.clone(), |known| known.before),
+            before: first,
             after: after.clone(),
+            made,
         });
         plan.changes.push(FileChange { path: file.path, before, after: Some(after) });
     }
@@ -154,11 +177,12 @@ pub fn plan_removal(places: &Places, spec: &SetupSpec) -> Result<SetupPlan, Serv
                 for wanted in file.edits.iter().rev() {
                     after = wanted.revert(&file.path, &after)?;
                 }
-                Some(after)
+                Some(after).filter(|after| file.syntax != Syntax::Whole || !after.is_empty())
             }
         };
-        if known.is_some() {
+        if let Some(known) = known {
             plan.forget.push(file.path.clone());
+            plan.made.extend(known.made);
         }
         if after.as_deref() != Some(before.as_str()) {
             plan.changes.push(FileChange { path: file.path, before: Some(before), after });
@@ -186,7 +210,32 @@ pub fn apply_setup(places: &Places, plan: &SetupPlan) -> Result<(), ServiceError
     if let Some(change @ link::LinkChange::Remove { .. }) = &plan.link {
         change.apply()?;
     }
+    for directory in &plan.made {
+        // One that holds something stays.
+        let _ = std::fs::remove_dir(directory);
+    }
     Ok(())
+}
+
+/// Whether everything is as a plan for the same would leave it: read again, as the client reads it.
+pub fn verify_setup(places: &Places, spec: &SetupSpec) -> Result<(), ServiceError> {
+    if plan_setup(places, spec)?.is_empty() {
+        return Ok(());
+    }
+    Err(ServiceError::new(
+        ErrorCode::BadRequest,
+        format!("the settings of {} are not what was written", spec.client.as_str()),
+        "something else changes them at the same time: close the client and run `ringfence setup` again",
+    ))
+}
+
+/// The directories above `path` that are not there, deepest first.
+fn missing(path: &Path) -> Vec<PathBuf> {
+    let above = path.ancestors().skip(1);
+    above
+        .take_while(|directory| std::fs::symlink_metadata(directory).is_err())
+        .map(Path::to_path_buf)
+        .collect()
 }
 
 #[cfg(test)]

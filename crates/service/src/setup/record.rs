@@ -15,6 +15,9 @@ pub(super) struct Record {
     /// `None`: there was no such file.
     pub(super) before: Option<String>,
     pub(super) after: String,
+    /// The directories that were made for it, deepest first.
+    #[serde(default)]
+    pub(super) made: Vec<PathBuf>,
 }
 
 const DIRECTORY: &str = "setup";

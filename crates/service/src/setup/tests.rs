@@ -67,11 +67,8 @@ fn there_and_back_to_the_byte() {
         for mode in [SetupMode::Mcp, SetupMode::Wrap, SetupMode::Both] {
             for scope in [SetupScope::User, SetupScope::Project] {
                 let Fixture { places, _root } = fixture();
-                fs::write(
-                    places.home.join(".claude/settings.json"),
-                    "{ // mine\n\t\"env\": {},\n\t\"x\": 1\n}",
-                )
-                .unwrap();
+                fs::write(places.home.join(".claude/settings.json"), "{\n\t\"env\": {},\n\t\"x\": 1\n}")
+                    .unwrap();
                 fs::set_permissions(
                     places.home.join(".claude/settings.json"),
                     fs::Permissions::from_mode(0o640),
@@ -171,6 +168,126 @@ fn links_and_broken_files_are_left_alone() {
     fs::remove_dir(path.parent().unwrap()).unwrap();
     std::os::unix::fs::symlink(&places.current, places.home.join(".claude")).unwrap();
     assert!(plan_setup(&places, &wanted).is_err(), "its directory is a link");
+}
+
+#[test]
+fn a_file_that_claude_code_leaves_out_is_refused() {
+    for text in [
+        "{ // mine\n \"model\": \"x\"}",
+        "{\"model\": \"x\",}",
+        "{\"model\": \"x\" /* y */}",
+        "\u{feff}{}",
+        "{\"permissions\": \"x\"}",
+        "{\"env\": \"x\"}",
+        "{\"hooks\": {\"PreToolUse\": {}}}",
+    ] {
+        let Fixture { places, _root } = fixture();
+        let path = places.home.join(".claude/settings.json");
+        fs::write(&path, text).unwrap();
+        for mode in [SetupMode::Wrap, SetupMode::Both] {
+            let error = plan_setup(&places, &spec(Client::ClaudeCode, mode)).unwrap_err();
+            assert!(error.message.contains("whole file"), "{text}: {error}");
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        // Its way out stays open: what is ours is taken out of a file that is broken since.
+        fs::write(&path, "{}").unwrap();
+        set_up(&places, &spec(Client::ClaudeCode, SetupMode::Wrap));
+        let broken = fs::read_to_string(&path).unwrap().replacen('{', "{ // mine\n", 1);
+        fs::write(&path, broken).unwrap();
+        take_back(&places, &spec(Client::ClaudeCode, SetupMode::Wrap));
+        let left = fs::read_to_string(&path).unwrap();
+        assert!(!left.contains("ringfence") && left.contains("// mine"), "{left}");
+    }
+}
+
+#[test]
+fn others_take_their_comments() {
+    let Fixture { places, _root } = fixture();
+    for (client, path, text, fine) in [
+        (Client::Gemini, ".gemini/settings.json", "{ // mine\n \"a\": 1 }", true),
+        (Client::Gemini, ".gemini/settings.json", "{ \"a\": 1, }", false),
+        (Client::Opencode, ".config/opencode/opencode.json", "{ // mine\n \"a\": [1,], }", true),
+    ] {
+        let path = places.home.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        assert_eq!(plan_setup(&places, &spec(client, SetupMode::Wrap)).is_ok(), fine, "{client:?} {text}");
+    }
+}
+
+#[test]
+fn a_second_place_and_a_hook_hold_what_the_first_loses() {
+    let Fixture { places, _root } = fixture();
+    let wanted = spec(Client::ClaudeCode, SetupMode::Wrap);
+    let (settings, global) = (places.home.join(".claude/settings.json"), places.home.join(".claude.json"));
+    let mine = "{\n  \"hooks\": {\n    \"PreToolUse\": [\n      {\n        \"matcher\": \"Edit\",\n        \"hooks\": []\n      }\n    ]\n  }\n}\n";
+    fs::write(&settings, mine).unwrap();
+    fs::write(&global, "{\"userID\": \"me\"}").unwrap();
+    set_up(&places, &wanted);
+    let read = |path: &PathBuf| -> serde_json::Value {
+        serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+    };
+    let prefix = "/opt/bin/ringfence --wrap=claude-code";
+    assert_eq!(read(&settings)["env"]["CLAUDE_CODE_SHELL_PREFIX"], prefix);
+    assert_eq!(read(&global)["env"]["CLAUDE_CODE_SHELL_PREFIX"], prefix);
+    let hooks = read(&settings)["hooks"]["PreToolUse"].as_array().unwrap().clone();
+    assert_eq!(hooks.len(), 2);
+    let line = hooks[1]["hooks"][0]["command"].as_str().unwrap().to_owned();
+    // Any shell says no.
+    let said = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();
+    assert_eq!(said.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&said.stderr).contains("outside of the fence"));
+    assert!(is_gate(Client::ClaudeCode, line.as_ref()) && !is_gate(Client::Codex, line.as_ref()));
+    for other in
+        [format!("{line}; id"), format!("id; {line}"), line.replace("exit 2", "exit 0"), String::new()]
+    {
+        assert!(!is_gate(Client::ClaudeCode, other.as_ref()), "{other}");
+    }
+    // The client writes its own file all the time.
+    let more = fs::read_to_string(&global).unwrap().replace("\"me\"", "\"me\", \"n\": 1");
+    fs::write(&global, more).unwrap();
+    take_back(&places, &wanted);
+    assert_eq!(fs::read_to_string(&settings).unwrap(), mine);
+    assert_eq!(read(&global), serde_json::json!({ "userID": "me", "n": 1 }));
+}
+
+#[test]
+fn what_was_made_for_a_file_goes_with_it() {
+    let Fixture { places, _root } = fixture();
+    for client in Client::ALL {
+        for scope in [SetupScope::User, SetupScope::Project] {
+            let wanted = SetupSpec { scope, ..spec(client, SetupMode::Both) };
+            let names = |place: &Path| -> Vec<_> {
+                fs::read_dir(place).unwrap().flatten().map(|entry| entry.file_name()).collect()
+            };
+            let before = (names(&places.home), names(&places.current));
+            set_up(&places, &wanted);
+            verify_setup(&places, &wanted).unwrap();
+            take_back(&places, &wanted);
+            assert_eq!((names(&places.home), names(&places.current)), before, "{client:?} {scope:?}");
+        }
+    }
+    // What somebody put there stays.
+    let wanted = spec(Client::Codex, SetupMode::Both);
+    set_up(&places, &wanted);
+    fs::write(places.home.join(".codex/mine"), "x").unwrap();
+    take_back(&places, &wanted);
+    assert!(places.home.join(".codex/mine").exists());
+}
+
+#[test]
+fn a_plugin_of_the_users_is_not_replaced() {
+    let Fixture { places, _root } = fixture();
+    let path = places.home.join(".config/opencode/plugin/ringfence.js");
+    let wanted = spec(Client::Opencode, SetupMode::Wrap);
+    set_up(&places, &wanted);
+    assert!(fs::read_to_string(&path).unwrap().contains("tool.execute.before"));
+    take_back(&places, &wanted);
+    assert!(!path.exists());
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, "export const Mine = 1\n").unwrap();
+    assert!(plan_setup(&places, &wanted).unwrap_err().message.contains("of your own"));
+    assert!(plan_removal(&places, &wanted).unwrap().is_empty());
 }
 
 #[test]

@@ -37,6 +37,7 @@ pub(crate) fn run_contained(places: &Places, contained: Contained) -> Result<Out
         argv: contained.argv,
         directory: None,
         attached: contained.attached,
+        image: None,
         workspace_layers: None,
         stream: contained.stream,
         trace: false,

@@ -51,7 +51,7 @@ pub use library::{
 pub use lint::{LintReport, lint_rules, lint_sarif, lint_skill};
 pub(crate) use mounts::domains_attached;
 pub use mounts::{LibraryView, library_attached};
-pub use pack::{PackSpec, PackedSkill, pack_skill};
+pub use pack::{PackSpec, PackedSkill, PackedWithImage, pack_skill, pack_skill_with_image};
 pub use pythons::InterpreterFacts;
 pub use run::{
     PreparedSkill, RanSkill, RanWith, SkillReport, SkillRunSpec, SkillSetup, Tell, attach_skills,

@@ -210,6 +210,16 @@ impl SkillSetup {
     pub fn prepare(self, places: Places) -> Result<PreparedSkill, ServiceError> {
         let Self { run, notes, skill, script, needs, inferred, layers } = self;
         let prepared = prepare(places, run)?;
+        if let Some(image) = prepared.image() {
+            return Err(ServiceError::new(
+                ErrorCode::BadRequest,
+                format!(
+                    "the skill was fitted to this host's programs, and would see those of image `{image}`"
+                ),
+                "leave --image out; or make an image with the skill in it (`ringfence skill pack --image`, \
+                 `ringfence image build --from`), and run its script with `ringfence run --image`",
+            ));
+        }
         let warnings = check(&skill.name, &needs, prepared.plan())?;
         Ok(PreparedSkill { prepared, warnings, setup: Rest { notes, skill, script, inferred, layers } })
     }

@@ -7,16 +7,18 @@ mod own;
 mod skill;
 mod stock;
 
+use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
-use ringfence_policy::{Layer, Origin, Workspace};
+use ringfence_policy::{Layer, Origin, Workspace, toolchain_variables};
 use ringfence_sandbox::{
-    Ahead, Asked, Attached, Holes, Launcher, Ready, Remains, Stream, Text, WriteBound, own_stdio,
-    receive_order, share_stdio,
+    Ahead, Asked, Attached, Holes, Launcher, Ready, Remains, Stream, Text, WriteBound, change_environment,
+    own_stdio, receive_order, share_stdio,
 };
 
 use crate::config::PolicySpec;
@@ -183,6 +185,10 @@ fn sandbox(
     order: SandboxOrder,
     stream: Stream,
 ) -> Result<(RunSpec, Option<NamedWorkspace>), ServiceError> {
+    // One that is made ahead does not know yet whose it will be.
+    if order.own.is_none() {
+        leave_own_surroundings(places, &order.layers);
+    }
     let mut attached = match order.skills {
         true => domains_attached(places, None, order.domains.as_deref())?.attached,
         false => Attached::default(),
@@ -219,6 +225,32 @@ fn sandbox(
         strict: order.strict,
     };
     Ok((run, named))
+}
+
+/// What a command finds in place of the home and the search path of whoever serves.
+const GUEST_HOME: &str = "/home/sandbox";
+const GUEST_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// A tenant learns nothing of the account that serves: where its home is, where it keeps its programs. A worker makes sandboxes for
+/// one order, so that its own variables are those of nobody else. Where an admin shows the server's toolchains to a role, they
+/// are found by these variables, and stay.
+fn leave_own_surroundings(places: &Places, layers: &[Layer]) {
+    if layers.iter().any(|layer| layer.filesystem.toolchains == Some(true)) {
+        return;
+    }
+    // The way out of a sandbox believes the certificates that the server does.
+    let gone = toolchain_variables().iter().filter(|name| !name.starts_with("SSL_CERT_"));
+    let mut changes: Vec<(&str, Option<&OsStr>)> = gone.map(|name| (*name, None)).collect();
+    // What is found by the home is found by its own path from here on.
+    changes.extend([
+        ("RINGFENCE_STATE_DIR", Some(places.state.path().as_os_str())),
+        ("HOME", Some(GUEST_HOME.as_ref())),
+        ("PATH", Some(GUEST_PATH.as_ref())),
+    ]);
+    if let Some(config) = places.user_config.parent().and_then(Path::parent) {
+        changes.push(("XDG_CONFIG_HOME", Some(config.as_os_str())));
+    }
+    change_environment(&changes);
 }
 
 /// Nothing but the layers, in the workspace that goes with the order.

@@ -66,6 +66,7 @@ fn spec(own: &OwnPolicy) -> Result<PolicySpec, ServiceError> {
 /// A later word goes before an earlier one; only what requests are made of is looked at.
 fn joined(mut first: Layer, then: Layer) -> Layer {
     first.profile = then.profile.or(first.profile);
+    first.image = then.image.or(first.image);
     first.network.mode = then.network.mode.or(first.network.mode);
     first.network.allow.extend(then.network.allow);
     first.limits.wall_time = then.limits.wall_time.or(first.limits.wall_time);
