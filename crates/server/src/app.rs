@@ -16,6 +16,7 @@ use crate::auth::{Caller, FirstToken};
 use crate::config::ServerConfig;
 use crate::disk::Measured;
 use crate::error::{Answer, ApiError};
+use crate::held::PerUser;
 use crate::jwt::Tokens;
 use crate::mask::Mask;
 use crate::metrics::Metrics;
@@ -54,6 +55,10 @@ pub(crate) struct App {
     pub(crate) actions: Watch,
     pub(crate) commands: Arc<Semaphore>,
     pub(crate) commands_of: Mutex<HashMap<String, Arc<Semaphore>>>,
+    /// Streams and waits that are open.
+    pub(crate) held: PerUser,
+    /// Archives that are being looked at.
+    pub(crate) staged: PerUser,
 }
 
 pub(crate) type Shared = Arc<App>;

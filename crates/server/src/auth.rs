@@ -22,12 +22,18 @@ pub(crate) struct Caller {
     pub(crate) role: Role,
     /// None: without authentication, by the server's own flag.
     pub(crate) key: Option<String>,
+    /// When the key ends by itself.
+    pub(crate) expires: Option<i64>,
 }
 
 /// In place of a key's id, where the caller came with a token.
 const BY_TOKEN: &str = "jwt:";
 
 impl Caller {
+    pub(crate) fn without_key(user: &str, role: Role) -> Self {
+        Self { user: user.to_owned(), role, key: None, expires: None }
+    }
+
     /// Whether they came with a token that somebody else made, which ends by itself.
     pub(crate) fn by_token(&self) -> bool {
         self.key.as_ref().is_some_and(|key| key.starts_with(BY_TOKEN))
@@ -130,7 +136,7 @@ pub(crate) async fn authenticate(
     let caller = match bearer(&request)? {
         Some(key) if key.starts_with(PREFIX) => caller_of(&app, &key).await?,
         Some(token) => caller_by_token(&app, &token).await?,
-        None if app.without_authentication => Caller { user: LOCAL.into(), role: Role::Admin, key: None },
+        None if app.without_authentication => Caller::without_key(LOCAL, Role::Admin),
         None => return Err(unauthenticated()),
     };
     tracing::Span::current().record("enduser.id", caller.user.as_str());
@@ -168,7 +174,7 @@ async fn caller_of(app: &Shared, key: &str) -> Answer<Caller> {
     if key.is_touch_due(now) {
         app.store.touch_key(&key.id).await?;
     }
-    Ok(Caller { user: user.name, role, key: Some(key.id) })
+    Ok(Caller { user: user.name, role, key: Some(key.id), expires: key.expires })
 }
 
 /// A token of the configured issuer. Its user is made when first seen; one that an admin disabled or removed stays out.
@@ -192,7 +198,7 @@ async fn caller_by_token(app: &Shared, token: &str) -> Answer<Caller> {
         return Err(wrong_key());
     }
     let role = bearer.role.shared_with(user.role);
-    Ok(Caller { key: Some(format!("{BY_TOKEN}{}", user.name)), user: user.name, role })
+    Ok(Caller { key: Some(format!("{BY_TOKEN}{}", user.name)), user: user.name, role, expires: None })
 }
 
 #[cfg(test)]

@@ -73,7 +73,14 @@ pub struct Quotas {
     pub sandboxes: u64,
     /// One-shot runs and commands in sandboxes.
     pub commands: u64,
+    /// Of one key.
     pub requests_per_minute: u32,
+    /// Of all keys of a user together; four times the former where nothing is said.
+    pub user_requests_per_minute: Option<u32>,
+    /// Keys that are good, at a time.
+    pub keys: u64,
+    /// Streams and waits that are held open: events, changes of files, logs, terminals, waits for a decision.
+    pub streams: u32,
     /// What their workspaces, snapshots and sandboxes hold on disk together.
     pub disk: ByteSize,
     /// What their sandboxes and runs may use together, by their limits. None: each has its own limit and no more.
@@ -90,6 +97,9 @@ impl Default for Quotas {
             sandboxes: 16,
             commands: 16,
             requests_per_minute: 1_200,
+            user_requests_per_minute: None,
+            keys: 32,
+            streams: 32,
             disk: ByteSize::mib(4 << 10),
             memory: None,
             cpus: None,
@@ -142,6 +152,14 @@ impl Default for RequestLimits {
             body_time: Span::from_secs(30),
             drain: Span::from_secs(20),
         }
+    }
+}
+
+impl RequestLimits {
+    /// For a connection that has no place of its own, and says at once what it wants or goes.
+    pub(crate) fn in_a_hurry(self) -> Self {
+        let soon = |time: Span| Span::from_millis(time.duration().as_millis().min(1000) as u64);
+        Self { head_time: soon(self.head_time), body_time: soon(self.body_time), ..self }
     }
 }
 

@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use crate::app::Shared;
 use crate::error::{Answer, ApiError};
+use crate::listen::Room;
 use crate::patience::TooSlow;
 
 /// The id of a request, for its answer, the log and the audit.
@@ -32,7 +33,12 @@ pub(crate) async fn finish(State(app): State<Shared>, mut request: Request, next
     request.extensions_mut().insert(RequestId(id.clone()));
     let too_slow = request.extensions_mut().remove::<TooSlow>();
     let span = request_span(&id, method, &route, request.headers());
-    let checked = check_names(&app, &request);
+    let reserve = request.extensions_mut().remove::<Room>() == Some(Room::Reserve);
+    let checked =
+        check_names(&app, &request).and_then(|()| match reserve && !is_health(request.uri().path()) {
+            true => Err(busy()),
+            false => Ok(()),
+        });
     let mut response = match checked {
         Ok(()) => next.run(request).instrument(span.clone()).await,
         Err(error) => error.respond(&id),
@@ -49,6 +55,9 @@ pub(crate) async fn finish(State(app): State<Shared>, mut request: Request, next
         response = app.mask.error(error).respond(&id);
     }
     let headers = response.headers_mut();
+    if reserve {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     if let Ok(value) = HeaderValue::from_str(&id) {
         headers.insert("x-request-id", value);
     }
@@ -93,6 +102,22 @@ fn known(method: &Method) -> &'static str {
     KNOWN.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")
 }
 
+/// Answered whoever else has taken every connection.
+fn is_health(path: &str) -> bool {
+    matches!(path, "/healthz" | "/readyz" | "/v1/healthz" | "/v1/readyz")
+}
+
+fn busy() -> ApiError {
+    let mut error = ApiError::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "busy",
+        "as many connections are open as this server takes",
+        "try again soon, and close connections that are not needed",
+    );
+    error.retry_after = Some(1);
+    error
+}
+
 fn late() -> ApiError {
     ApiError::new(
         StatusCode::REQUEST_TIMEOUT,
@@ -123,17 +148,31 @@ fn check_names(app: &Shared, request: &Request) -> Answer<()> {
         _ => None,
     };
     let known = |name: &str| app.hosts.iter().any(|host| host.eq_ignore_ascii_case(name));
-    if !host.is_some_and(|host| known(without_port(&host))) {
-        return Err(refused("Host"));
-    }
+    let host = host.filter(|host| known(without_port(host))).ok_or_else(|| refused("Host"))?;
     for origin in request.headers().get_all(header::ORIGIN) {
         let origin = text(origin).unwrap_or_default();
-        let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        if !host.is_some_and(|host| known(without_port(host))) {
+        if !same_place(&origin, &host, known) {
             return Err(refused("Origin"));
         }
     }
     Ok(())
+}
+
+/// Is a page of this origin one of this server's own? Its name is one that the server has, and its port is the one that
+/// it was asked at: what else listens on this machine is somebody else.
+fn same_place(origin: &str, host: &str, known: impl Fn(&str) -> bool) -> bool {
+    let (theirs, usual) = match (origin.strip_prefix("http://"), origin.strip_prefix("https://")) {
+        (Some(theirs), _) => (theirs, "80"),
+        (_, Some(theirs)) => (theirs, "443"),
+        _ => return false,
+    };
+    let port = |place| port_of(place).unwrap_or(usual).trim_start_matches('0').to_owned();
+    known(without_port(theirs)) && port(theirs) == port(host)
+}
+
+fn port_of(host: &str) -> Option<&str> {
+    let name = without_port(host);
+    host.strip_prefix(name)?.strip_prefix(':').filter(|port| !port.is_empty())
 }
 
 fn without_port(host: &str) -> &str {
@@ -145,7 +184,27 @@ fn without_port(host: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::without_port;
+    use super::{same_place, without_port};
+
+    #[test]
+    fn another_port_is_another_origin() {
+        let known = |name: &str| matches!(name, "127.0.0.1" | "localhost" | "box.example" | "[::1]");
+        for (origin, host, own) in [
+            ("http://127.0.0.1:7070", "127.0.0.1:7070", true),
+            ("http://localhost:7070", "127.0.0.1:7070", true),
+            ("http://[::1]:7070", "[::1]:7070", true),
+            ("https://box.example", "box.example", true),
+            ("https://box.example", "box.example:443", true),
+            ("http://127.0.0.1:9999", "127.0.0.1:7070", false),
+            ("http://127.0.0.1", "127.0.0.1:7070", false),
+            ("https://box.example", "box.example:7070", false),
+            ("http://evil.example:7070", "127.0.0.1:7070", false),
+            ("null", "127.0.0.1:7070", false),
+            ("file://", "127.0.0.1:7070", false),
+        ] {
+            assert_eq!(same_place(origin, host, known), own, "{origin} at {host}");
+        }
+    }
 
     #[test]
     fn a_port_is_no_part_of_a_name() {

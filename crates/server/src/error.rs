@@ -146,6 +146,7 @@ impl From<ServiceError> for ApiError {
             }
             ErrorCode::NotEnforceable
             | ErrorCode::Missing
+            | ErrorCode::Image
             | ErrorCode::BadSkill
             | ErrorCode::BuildFailed
             | ErrorCode::FetchFailed
@@ -200,7 +201,7 @@ impl From<TreeError> for ApiError {
                 StatusCode::BAD_REQUEST,
                 "bad_archive",
                 format!("the archive is refused: {text}"),
-                "send a tar of files and directories with relative paths; what came before is written",
+                "send a tar of files and directories with relative paths",
             ),
             TreeError::TooMuch { .. } => {
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", text, "send or ask for a part of it")

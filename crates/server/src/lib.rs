@@ -13,6 +13,7 @@ mod disk;
 mod doors;
 mod error;
 mod fetch;
+mod held;
 mod http;
 mod jwt;
 mod launch;
@@ -36,6 +37,7 @@ mod streams;
 mod telemetry;
 mod tickets;
 mod tls;
+mod told;
 mod traffic;
 mod usage;
 
@@ -46,7 +48,7 @@ pub use actions::{
 };
 pub use auth::{key_hash, new_key};
 pub use config::ServerConfig;
-pub use http::openapi;
+pub use http::{NOT_DESCRIBED, openapi};
 pub use listen::Listen;
 pub use mcp::{McpOptions, serve_mcp};
 pub use names::is_user_name;

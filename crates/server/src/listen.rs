@@ -30,6 +30,15 @@ use crate::serve::failed;
 const MOST_HEADERS: usize = 64;
 const MOST_HEAD: usize = 32 << 10;
 const BACKLOG: i32 = 1024;
+/// Connections beyond `limits.connections`, for whoever asks whether the server lives. Others are told that it is busy.
+const RESERVE: usize = 32;
+
+/// Which places a connection has one of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    Ordinary,
+    Reserve,
+}
 
 /// Where to listen.
 #[derive(Clone, Debug)]
@@ -108,21 +117,37 @@ impl Bound {
         stopped: watch::Receiver<bool>,
     ) {
         let places = Arc::new(Semaphore::new(limits.connections as usize));
+        let reserve = Arc::new(Semaphore::new(RESERVE));
         let mut connections = JoinSet::new();
         let mut stop = stopped.clone();
         loop {
             while connections.try_join_next().is_some() {}
             let next = async {
-                let place = Arc::clone(&places).acquire_owned().await;
-                (place, self.accept().await)
+                // Those of the reserve are soon over: there is a place, or there will be.
+                let place = tokio::select! {
+                    biased;
+                    place = Arc::clone(&places).acquire_owned() => place.map(|place| (place, Room::Ordinary)),
+                    place = Arc::clone(&reserve).acquire_owned() => place.map(|place| (place, Room::Reserve)),
+                };
+                let accepted = self.accept().await;
+                // What came free while nobody came is better.
+                let place = place.map(|held| match Arc::clone(&places).try_acquire_owned() {
+                    Ok(place) if held.1 == Room::Reserve => (place, Room::Ordinary),
+                    _ => held,
+                });
+                (place, accepted)
             };
             let accepted = tokio::select! {
                 accepted = next => accepted,
                 _ = stop.wait_for(|stop| *stop) => break,
             };
-            let (Ok(place), accepted) = accepted else { break };
+            let (Ok((place, room)), accepted) = accepted else { break };
             let counted = Counted::new(&open);
-            let talk = Talk { router: router.clone(), limits, stopped: stopped.clone() };
+            let limits = match room {
+                Room::Ordinary => limits,
+                Room::Reserve => limits.in_a_hurry(),
+            };
+            let talk = Talk { router: router.clone(), limits, room, stopped: stopped.clone() };
             match (accepted, &self.tls) {
                 (Ok(Accepted::Tcp(stream)), tls) => {
                     // An answer is written whole: waiting for more of it only costs time.
@@ -182,6 +207,7 @@ impl Drop for Counted {
 struct Talk {
     router: Router,
     limits: RequestLimits,
+    room: Room,
     stopped: watch::Receiver<bool>,
 }
 
@@ -197,12 +223,13 @@ impl Talk {
     }
 
     async fn over(mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-        let (router, grace) = (self.router, self.limits.body_time.duration());
+        let (router, room, grace) = (self.router, self.room, self.limits.body_time.duration());
         let service = service_fn(move |request: Request<hyper::body::Incoming>| {
             let (parts, body) = request.into_parts();
             let (body, too_slow) = Unhurried::body(body, grace);
             let mut request = Request::from_parts(parts, body);
             request.extensions_mut().insert(too_slow);
+            request.extensions_mut().insert(room);
             router.clone().oneshot(request)
         });
         let connection = http1::Builder::new()

@@ -1,5 +1,5 @@
 //! Requests that may be sent twice: with an `Idempotency-Key`, a POST is carried out once, and whoever sends it again gets
-//! the first answer.
+//! the first answer. A stream that was begun once is taken up from its beginning; the secret of a key is told once only.
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
@@ -7,19 +7,22 @@ use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use ringfence_store::{Answer as Answered, Begun, RequestKey};
-use serde_json::json;
+use serde_json::{Value, json};
 use tracing::Instrument;
 
 use crate::app::Shared;
 use crate::auth::Caller;
 use crate::error::ApiError;
+use crate::http::events;
 
 const HEADER: &str = "idempotency-key";
 const LONGEST: usize = 255;
 /// Longer answers are not kept: the request is carried out, and can't be repeated.
 const MOST_ANSWER: usize = 8 << 20;
-/// What shows a secret once can't be told again, and a stream has its own way to be taken up.
-const NEVER_KEPT: [&str; 2] = ["/v1/keys", "/v1/login"];
+/// Where a secret is in the answer, which is kept without it.
+const KEYS: &str = "/v1/keys";
+/// The stream that an answer is, where it is one.
+pub(crate) const STREAM: &str = "x-stream-id";
 
 pub(crate) async fn once(
     State(app): State<Shared>,
@@ -39,13 +42,10 @@ pub(crate) async fn once(
         )
     })?;
     let route = request.uri().path().to_owned();
-    if NEVER_KEPT.contains(&route.as_str())
-        || route.ends_with("/stream")
-        || route.ends_with("/terminal/ticket")
-    {
+    if route.ends_with("/ticket") {
         return Err(ApiError::bad(
-            "this request can't be repeated by a key",
-            "leave Idempotency-Key out; a stream is taken up with Last-Event-ID",
+            "a ticket is good once, and can't be told again",
+            "leave Idempotency-Key out, and ask for another ticket",
         ));
     }
     let (parts, body) = request.into_parts();
@@ -77,7 +77,7 @@ pub(crate) async fn once(
                 "use a new one for each request",
             ));
         }
-        Begun::Done(answer) => return Ok(told_again(answer)),
+        Begun::Done(answer) => return told_again(&app, &caller, answer),
     }
     // Goes on when its client goes away: the answer is for whoever asks again.
     let carrying = async move {
@@ -88,21 +88,50 @@ pub(crate) async fn once(
     tokio::spawn(carrying.in_current_span()).await.map_err(|error| ApiError::internal("finish", error))?
 }
 
-fn told_again(answer: Answered) -> Response {
-    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
-    let mut response = (status, answer.body).into_response();
-    let kind = answer.headers.and_then(|headers| headers["content-type"].as_str().map(str::to_owned));
-    if let Some(kind) = kind.and_then(|kind| HeaderValue::from_str(&kind).ok()) {
+fn told_again(app: &Shared, caller: &Caller, answer: Answered) -> Result<Response, ApiError> {
+    let headers = answer.headers.unwrap_or_default();
+    let mut response = match headers["stream"].as_str() {
+        Some(stream) => {
+            let log = app.streams.whole(&caller.user, stream).ok_or_else(|| {
+                ApiError::new(
+                    StatusCode::GONE,
+                    "stream_over",
+                    "the stream of this request is over, and it is not carried out again",
+                    "send \"keep\": true with what should outlive its reader; use a new Idempotency-Key to begin anew",
+                )
+            })?;
+            events(&log, None, app.hold(caller)?)
+        }
+        None => {
+            let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
+            (status, answer.body).into_response()
+        }
+    };
+    if let Some(kind) = headers["content-type"].as_str().and_then(|kind| HeaderValue::from_str(kind).ok()) {
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
     }
     response.headers_mut().insert("idempotency-replayed", HeaderValue::from_static("true"));
-    response
+    Ok(response)
+}
+
+/// A key's answer, as it is kept: nothing that opens anything is in the database.
+fn without_secret(body: &[u8]) -> Vec<u8> {
+    let mut answer: Value = serde_json::from_slice(body).unwrap_or_default();
+    answer["key"] = "".into();
+    answer.to_string().into_bytes()
 }
 
 /// What was refused or failed may be tried again; what was done is told again.
 async fn keep(app: &Shared, named: RequestKey<'_>, response: Response) -> Result<Response, ApiError> {
     if !response.status().is_success() {
         app.store.idempotency().abandon(named).await?;
+        return Ok(response);
+    }
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    if let Some(stream) = response.headers().get(STREAM).and_then(|stream| stream.to_str().ok()) {
+        let headers = Some(json!({ "content-type": kind, "stream": stream }));
+        let answer = Answered { status: response.status().as_u16(), headers, body: Vec::new() };
+        app.store.idempotency().finish(named, &answer).await?;
         return Ok(response);
     }
     let (parts, body) = response.into_parts();
@@ -114,7 +143,7 @@ async fn keep(app: &Shared, named: RequestKey<'_>, response: Response) -> Result
     let answer = Answered {
         status: parts.status.as_u16(),
         headers: Some(json!({ "content-type": kind })),
-        body: body.to_vec(),
+        body: if named.route == KEYS { without_secret(&body) } else { body.to_vec() },
     };
     app.store.idempotency().finish(named, &answer).await?;
     Ok(Response::from_parts(parts, Body::from(body)))

@@ -17,6 +17,7 @@ use crate::app::App;
 use crate::auth::{FirstToken, LOCAL};
 use crate::config::ServerConfig;
 use crate::disk::Measured;
+use crate::held::PerUser;
 use crate::http::router;
 use crate::jwt::Tokens;
 use crate::listen::{Bound, Listen};
@@ -157,6 +158,8 @@ async fn run(
         actions: Watch::new(stopped.clone()),
         commands: Arc::new(Semaphore::new(config.server.commands as usize)),
         commands_of: Mutex::new(HashMap::new()),
+        held: PerUser::default(),
+        staged: PerUser::default(),
         own_paths: own_paths(&places, &options, &config),
         mask: Mask::new(&places, options.config.as_deref()),
         hosts: hosts(&options),

@@ -252,6 +252,11 @@ impl Streams {
         Some((log, sequence.parse().ok()?))
     }
 
+    /// The log of this stream, if it is this user's and still there.
+    pub(crate) fn whole(&self, user: &str, id: &str) -> Option<Arc<EventLog>> {
+        self.all().get(id).filter(|log| log.user == user).cloned()
+    }
+
     pub(crate) fn count(&self) -> usize {
         self.all().len()
     }

@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn good_once_and_for_one_thing() {
         let tickets = Tickets::default();
-        let caller = Caller { user: "ada".into(), role: Role::Operator, key: None };
+        let caller = Caller::without_key("ada", Role::Operator);
         let given = tickets.issue(&caller, "one").unwrap();
         assert!(tickets.redeem("", "one").is_none());
         assert_eq!(tickets.redeem(&given, "one").map(|caller| caller.user).as_deref(), Some("ada"));

@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use axum::http::StatusCode;
 use ringfence_policy::{Layer, Origin, ProfileName, Span, merge};
 use ringfence_store::Claim;
 
@@ -147,6 +148,7 @@ struct Most {
 
 impl Most {
     fn admits(self, held: Claim, more: Claim, whose: &str) -> Answer<()> {
+        self.ever_admits(more, whose)?;
         let sum = plus(held, more);
         let beyond = if self.memory.is_some_and(|most| sum.memory > most) {
             let most = self.memory.unwrap_or_default() >> 20;
@@ -156,9 +158,9 @@ impl Most {
                 more.memory >> 20
             )
         } else if self.cpus.is_some_and(|most| sum.cpus > most) {
-            let of = |thousandths: u64| thousandths as f64 / 1000.0;
-            let most = of(self.cpus.unwrap_or_default());
-            format!("{} of {most} processors are in use, and this needs {}", of(held.cpus), of(more.cpus))
+            let most = processors(self.cpus.unwrap_or_default());
+            let (held, more) = (processors(held.cpus), processors(more.cpus));
+            format!("{held} of {most} processors are in use, and this needs {more}")
         } else {
             return Ok(());
         };
@@ -170,6 +172,35 @@ impl Most {
         error.code = "quota".into();
         Err(error)
     }
+
+    /// What is more than all of a quota is not worth waiting for.
+    fn ever_admits(self, more: Claim, whose: &str) -> Answer<()> {
+        let beyond = match self {
+            Self { memory: Some(most), .. } if more.memory > most => {
+                format!(
+                    "{} MiB of memory are asked for, and all of {whose} quota is {} MiB",
+                    more.memory >> 20,
+                    most >> 20
+                )
+            }
+            Self { cpus: Some(most), .. } if more.cpus > most => {
+                let (more, most) = (processors(more.cpus), processors(most));
+                format!("{more} processors are asked for, and all of {whose} quota is {most}")
+            }
+            _ => return Ok(()),
+        };
+        Err(ApiError::new(
+            StatusCode::FORBIDDEN,
+            "beyond_quota",
+            beyond,
+            "ask for less with `policy.limits`, or ask an admin for a larger quota",
+        ))
+    }
+}
+
+/// A number of processors, from thousandths.
+fn processors(thousandths: u64) -> f64 {
+    thousandths as f64 / 1000.0
 }
 
 /// What a sandbox with these layers may use; what has no limit counts as nothing here, and as everything where there is a
@@ -234,7 +265,7 @@ mod tests {
     #[test]
     fn time_is_counted_while_it_passes_and_afterwards() {
         let usage = Usage::default();
-        let caller = Caller { user: "ada".into(), role: Role::Operator, key: None };
+        let caller = Caller::without_key("ada", Role::Operator);
         let most = Some(Span::from_millis(1));
         let running = usage.clock(&caller, most).unwrap();
         std::thread::sleep(Duration::from_millis(2));

@@ -58,6 +58,11 @@ impl FromRow<'_, SqliteRow> for Key {
 impl Store {
     /// Refused if its role is more than its user's.
     pub async fn add_key(&self, new: NewKey) -> Result<Key, StoreError> {
+        self.add_key_of(new, None).await
+    }
+
+    /// The same where a user has at most so many keys that are good.
+    pub async fn add_key_of(&self, new: NewKey, most: Option<u64>) -> Result<Key, StoreError> {
         let mut transaction = self.write().await?;
         let owner: User = sqlx::query_as("SELECT name, role, created, disabled FROM users WHERE name = $1")
             .bind(&new.user)
@@ -72,6 +77,19 @@ impl Store {
                 why: format!("{:?} is {}, and a key for {} would be more", owner.name, owner.role, new.role),
                 next: "ask for a role that they have",
             });
+        }
+        if let Some(most) = most {
+            let good: i64 = sqlx::query_scalar(
+                "SELECT COUNT(*) FROM api_keys
+                 WHERE user_name = $1 AND revoked IS NULL AND (expires IS NULL OR expires > $2)",
+            )
+            .bind(&owner.name)
+            .bind(self.now())
+            .fetch_one(&mut *transaction)
+            .await?;
+            if u64::try_from(good).unwrap_or(u64::MAX) >= most {
+                return Err(StoreError::Quota { what: "keys that are good for one user", limit: most });
+            }
         }
         let key = Key {
             id: new.id,

@@ -129,6 +129,9 @@ pub(crate) async fn gate(
 ) -> Answer<Gated> {
     let (judged, ruling) = ruled(app, caller, request_id, &intent).await?;
     let wait = Duration::from_millis(intent.claim.wait_ms.unwrap_or(0)).min(LONGEST_WAIT);
+    // Before anything is written down: whoever waits holds a connection.
+    let asked = intent.claim.action.is_some() || ruling.verdict == Verdict::Ask;
+    let held = (asked && !wait.is_zero()).then(|| app.hold(caller)).transpose()?;
     let row = match (&intent.claim.action, ruling.verdict) {
         (Some(id), _) => claimed(app, caller, id, &intent, &judged).await?,
         (None, Verdict::Ask) => match remembered(app, caller, &intent, judged.level).await? {
@@ -141,6 +144,7 @@ pub(crate) async fn gate(
         }
     };
     let row = app.actions.decided(&app.store, row, wait).await?;
+    drop(held);
     match row.state {
         ActionState::Waiting => Ok(Gated::Waiting(Box::new(row))),
         ActionState::Denied => Err(denied_by_a_person(&row)),
@@ -215,6 +219,7 @@ async fn ruled(
     let judged = judge(intent.kind, &intent.asks);
     let facts = ActionFacts {
         kind: intent.kind,
+        brings: intent.asks.brings(),
         level: judged.level,
         user: &caller.user,
         role: caller.role.as_str(),
@@ -224,7 +229,17 @@ async fn ruled(
         command: &intent.command,
         target: intent.target.as_deref(),
     };
-    let ruling = app.config.actions.rules.decide(&facts);
+    let rules = &app.config.actions.rules;
+    let members =
+        intent.members.iter().map(|path| rules.decide(&ActionFacts { target: Some(path), ..facts }));
+    // The strictest holds for all.
+    let ruling =
+        members.fold(
+            rules.decide(&facts),
+            |strictest, one| {
+                if one.verdict > strictest.verdict { one } else { strictest }
+            },
+        );
     if ruling.verdict != Verdict::Deny {
         return Ok((judged, ruling));
     }

@@ -24,6 +24,8 @@ pub(crate) struct Intent {
     pub(crate) command: Vec<String>,
     /// The skill, path, workspace, secret or sandbox that it is about.
     pub(crate) target: Option<String>,
+    /// Paths that rules look at as well, where it is about many.
+    pub(crate) members: Vec<String>,
     /// Where it happens; an approval for a session is for this one.
     pub(crate) sandbox: Option<String>,
     /// Values that are written down nowhere but in what is shown.
@@ -107,8 +109,9 @@ impl Intent {
         policy["environment"]["set"] = variables.into();
         let files: Vec<Value> = order.files.iter().map(shown_file).collect();
         let workspace = order.workspace.as_deref().and_then(|name| name.rsplit('/').next());
+        let known: Vec<&str> = secrets.iter().map(String::as_str).collect();
         let shown = json!({
-            "command": order.argv,
+            "command": masked_words(&order.argv, &known),
             "cwd": order.directory,
             "stdin": handed_in(stdin),
             "files": files,
@@ -117,7 +120,7 @@ impl Intent {
             "trace": order.trace,
             "strict": order.strict,
             "policy": policy,
-            "more": more,
+            "more": masked(&more, &known),
         });
         let digest = order_digest(kind, &(order, &more, blake3::hash(stdin).to_hex().as_str()))?;
         Ok(Self {
@@ -125,6 +128,7 @@ impl Intent {
             asks,
             command: order.argv.clone(),
             target: workspace.map(str::to_owned),
+            members: Vec::new(),
             sandbox: None,
             secrets,
             shown,
@@ -146,6 +150,7 @@ impl Intent {
             asks: Asks::default(),
             command: Vec::new(),
             target: Some(target.to_owned()),
+            members: Vec::new(),
             sandbox: None,
             secrets: Vec::new(),
             shown,
@@ -166,12 +171,28 @@ impl Intent {
             asks: Asks::default(),
             command: Vec::new(),
             target: None,
+            members: Vec::new(),
             sandbox: Some(sandbox.to_owned()),
             secrets: Vec::new(),
             shown: Value::Null,
             digest: order_digest(kind, &(sandbox, exact))?,
             claim,
         })
+    }
+}
+
+/// What is shown of what was given: the digest is of all of it.
+fn masked(value: &Value, known: &[&str]) -> Value {
+    match value {
+        Value::String(text) => masked_text(text, known).into(),
+        Value::Array(items) => match items.iter().map(Value::as_str).collect::<Option<Vec<&str>>>() {
+            Some(words) => masked_words(&words, known).into(),
+            None => items.iter().map(|item| masked(item, known)).collect(),
+        },
+        Value::Object(fields) => {
+            fields.iter().map(|(name, field)| (name.clone(), masked(field, known))).collect()
+        }
+        other => other.clone(),
     }
 }
 

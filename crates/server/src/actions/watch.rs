@@ -12,6 +12,7 @@ use serde_json::json;
 use tokio::sync::{Notify, watch};
 
 use crate::app::Shared;
+use crate::held::Held;
 
 /// Should a sweep fail, those who wait look for themselves.
 const POLL: Duration = Duration::from_secs(5);
@@ -86,6 +87,7 @@ struct Follower {
     /// None: everybody's.
     user: Option<String>,
     ready: VecDeque<Event>,
+    _held: Held,
 }
 
 /// Events after this number as they come, until the server stops.
@@ -93,8 +95,9 @@ pub(crate) fn follow(
     app: Shared,
     after: i64,
     user: Option<String>,
+    held: Held,
 ) -> impl Stream<Item = Result<Event, Infallible>> {
-    let follower = Follower { app, after, user, ready: VecDeque::new() };
+    let follower = Follower { app, after, user, ready: VecDeque::new(), _held: held };
     futures_util::stream::unfold(follower, |mut follower| async move {
         let event = follower.next().await?;
         Some((Ok(event), follower))

@@ -400,7 +400,8 @@ pub(crate) async fn events(
         None => app.store.last_event().await?,
     };
     let user = seen_by(&caller);
-    let stream = Sse::new(follow(app, after, user)).keep_alive(KeepAlive::default());
+    let held = app.hold(&caller)?;
+    let stream = Sse::new(follow(app, after, user, held)).keep_alive(KeepAlive::default());
     Ok(([("x-accel-buffering", "no")], stream).into_response())
 }
 

@@ -64,6 +64,8 @@ pub(crate) struct CreateRequest {
     /// them. What is here besides holds over it.
     compat: Option<String>,
     profile: Option<String>,
+    /// Show the system directories of this image in place of the host's: the one of your role's ceiling.
+    image: Option<String>,
     #[schema(value_type = Option<Object>)]
     policy: Option<ringfence_policy::Layer>,
     network: Option<super::wanted::NetworkWanted>,
@@ -172,10 +174,10 @@ impl CreateRequest {
             serde_json::to_string(&kept).map_err(|error| ApiError::internal("keep a request", error))?;
         let mut policy = self.policy.unwrap_or_default();
         policy.environment.set.extend(self.env);
-        let profile = self.profile.clone().or(policy.profile.map(|profile| profile.to_string()));
         let wanted = SandboxWanted {
             compat: self.compat,
             profile: self.profile,
+            image: self.image,
             policy: Some(policy),
             network: self.network,
             workspace: self.workspace,
@@ -187,6 +189,8 @@ impl CreateRequest {
         };
         let mut sandbox = wanted.order(app, caller, None)?;
         sandbox.directory = directory(self.cwd)?;
+        let profile =
+            sandbox.layers.first().and_then(|layer| layer.profile).map(|profile| profile.to_string());
         Ok(Resolved {
             sandbox,
             name: self.name,

@@ -12,7 +12,8 @@ use axum::{Extension, Json};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ringfence_policy::{ActionKind, masked_variable, masked_words, secret_values};
-use ringfence_sandbox::{AsyncProcess, Exec, ExecStdio, ProcessEnd, ProcessResult};
+use ringfence_sandbox::{AsyncProcess, Exec, ExecStdio, ProcessEnd, ProcessResult, Sandbox};
+use ringfence_service::Places;
 use ringfence_store::{ActionRow, Outcome, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -37,6 +38,7 @@ use crate::error::{Answer, ApiError, ErrorBody};
 use crate::output::{OUTPUT, collect, text};
 use crate::owed::{Owed, merge};
 use crate::streams::{EventLog, OnDisconnect, StreamEvent};
+use crate::told::{Ran, Tail, told};
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(exec)).routes(routes!(exec_stream))
@@ -81,6 +83,10 @@ pub(crate) struct ExecAnswer {
     stderr_base64: Option<String>,
     truncated: bool,
     duration_ms: u64,
+    /// Why the command itself could not be started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    error: Option<Value>,
     #[schema(value_type = Object)]
     result: Value,
 }
@@ -160,8 +166,11 @@ impl Wanted {
         let variables = self.variables.iter();
         let variables: BTreeMap<&String, String> =
             variables.map(|(name, value)| (name, masked_variable(name, value))).collect();
+        intent.secrets = secret_values(&self.variables);
+        let known: Vec<&str> = intent.secrets.iter().map(String::as_str).collect();
+        let command = masked_words(&self.argv, &known);
         intent.shown = json!({
-            "command": self.argv,
+            "command": command,
             "cwd": self.directory,
             "env": variables,
             "stdin": handed_in(&self.stdin),
@@ -171,7 +180,6 @@ impl Wanted {
         let command = self.argv.join(" ");
         let texts = [("the command".to_owned(), command.as_bytes()), ("stdin".to_owned(), &self.stdin[..])];
         intent.asks.suspicions = suspicious(&texts);
-        intent.secrets = secret_values(&self.variables);
         intent.command = self.argv.clone();
         intent.target = Some(sandbox.to_owned());
         Ok(intent)
@@ -192,6 +200,8 @@ impl Wanted {
 /// A command that runs in a sandbox.
 pub(super) struct Running {
     pub(super) process: AsyncProcess,
+    sandbox: Sandbox,
+    places: Places,
     wanted: Wanted,
     /// Whose sandbox it is in.
     owner: String,
@@ -244,28 +254,54 @@ pub(super) async fn begin(
     pass.add_to(&mut owed.result);
     let owed = Owed::new(app, owed, secret_values(&wanted.variables));
     let process = sandbox.exec_async(wanted.exec(stdio))?;
-    Ok(Begun::Running(Box::new(Running { process, wanted, owner: row.user, begun, permit, owed, pass })))
+    let places = app.places.clone();
+    let owner = row.user;
+    Ok(Begun::Running(Box::new(Running {
+        process,
+        sandbox,
+        places,
+        wanted,
+        owner,
+        begun,
+        permit,
+        owed,
+        pass,
+    })))
 }
 
 impl Running {
-    /// Write down how it ended, before anybody is told.
-    pub(super) async fn ended(self, app: &Shared, result: &Answer<ProcessResult>) -> Answer<(u64, Value)> {
+    /// Write down how it ended, before anybody is told. `stderr`: the end of its error output, where that is not a terminal's.
+    pub(super) async fn ended(
+        self,
+        app: &Shared,
+        result: &mut Answer<ProcessResult>,
+        stderr: Vec<u8>,
+    ) -> Answer<(u64, Value)> {
         drop(self.permit);
         let took = self.begun.elapsed();
         let facts = match result {
-            Ok(result) => {
-                let facts = facts(result);
+            Ok(ended) => {
+                let argv = self.wanted.argv.iter().map(Into::into).collect();
+                let ran = Ran { argv, directory: self.wanted.directory.clone(), stderr };
+                // What happened stays what happened, if nothing more can be said of it.
+                let facts = match told(&self.places, &self.sandbox, ran, ended.clone()).await {
+                    Ok((more, facts)) => {
+                        *ended = more;
+                        facts
+                    }
+                    Err(_) => facts(ended),
+                };
                 app.metrics.command(&facts, took);
                 facts
             }
-            Err(error) => json!({ "error": error.code }),
+            Err(error) => json!({ "error": { "code": error.code } }),
         };
         app.disk.ended(&self.owner, &facts["denials"]);
         let told = json!({
             "exit_code": facts["exit_code"],
             "signal": facts["signal"],
             "timed_out": facts["timed_out"],
-            "error": facts["error"],
+            "error": facts["error"]["code"],
         });
         self.owed
             .settle(|entry| {
@@ -281,6 +317,10 @@ impl Running {
 /// A result under the same names as a run's.
 pub(crate) fn facts(result: &ProcessResult) -> Value {
     let mut facts = json!(result);
+    // What a sandbox sends is counted as its own, once: see `traffic`.
+    if let Some(facts) = facts.as_object_mut() {
+        facts.remove("network");
+    }
     facts["exit_code"] = json!(result.end.exit_code());
     facts["timed_out"] = json!(result.end == ProcessEnd::TimedOut);
     facts["signal"] = match result.end {
@@ -315,8 +355,10 @@ pub(crate) async fn exec(
     let ((stdout, more_out), (stderr, more_err), result) =
         tokio::join!(collect(stdout, OUTPUT), collect(stderr, OUTPUT), running.process.wait());
     feeding.abort();
-    let result = result.map_err(ApiError::from);
-    let (duration_ms, facts) = running.ended(&app, &result).await?;
+    let mut result = result.map_err(ApiError::from);
+    let mut tail = Tail::default();
+    tail.push(&stderr);
+    let (duration_ms, facts) = running.ended(&app, &mut result, tail.into_bytes()).await?;
     let result = result?;
     let (stdout, stdout_base64) = text(stdout);
     let (stderr, stderr_base64) = text(stderr);
@@ -330,6 +372,7 @@ pub(crate) async fn exec(
         stderr_base64,
         truncated: more_out || more_err,
         duration_ms,
+        error: facts.get("error").cloned(),
         result: json!(result),
     })
     .into_response())
@@ -372,9 +415,10 @@ pub(crate) async fn exec_stream(
     if let Some(last) = headers.get("last-event-id").and_then(|value| value.to_str().ok()) {
         let resumed = app.streams.resume(&caller.user, last);
         let (log, last) = resumed.ok_or_else(|| ApiError::not_found("stream to take up at", last))?;
-        return Ok(events(&log, Some(last)));
+        return Ok(events(&log, Some(last), app.hold(&caller)?));
     }
     let Body(request) = Body::<ExecRequest>::from_request(request, &()).await?;
+    let held = app.hold(&caller)?;
     let on_disconnect = if request.keep { OnDisconnect::Keep } else { OnDisconnect::End };
     let running = match begin(&app, &caller, &request_id, &id, request, Stdio::Pipes).await? {
         Begun::Running(running) => *running,
@@ -383,7 +427,7 @@ pub(crate) async fn exec_stream(
     let log = EventLog::new(Uuid::now_v7().simple().to_string(), caller.user, on_disconnect);
     app.streams.add(&log);
     app.metrics.streams.inc();
-    let response = events(&log, None);
+    let response = events(&log, None, held);
     tokio::spawn(pump(app, running, log).in_current_span());
     Ok(response)
 }
@@ -391,9 +435,13 @@ pub(crate) async fn exec_stream(
 async fn pump(app: Shared, mut running: Running, log: Arc<EventLog>) {
     log.write("start", &json!({ "id": log.id })).await;
     let feeding = feed(&mut running);
+    let mut tail = Tail::default();
     if let Ok((stdout, stderr)) = pipes(&mut running) {
         let told = async {
-            tokio::join!(relay(stdout, "stdout", &log), relay(stderr, "stderr", &log));
+            tokio::join!(
+                relay(stdout, "stdout", &log, |_| ()),
+                relay(stderr, "stderr", &log, |bytes| tail.push(bytes))
+            );
         };
         tokio::select! {
             () = told => {}
@@ -402,9 +450,9 @@ async fn pump(app: Shared, mut running: Running, log: Arc<EventLog>) {
             }
         }
     }
-    let result = running.process.wait().await.map_err(ApiError::from);
+    let mut result = running.process.wait().await.map_err(ApiError::from);
     feeding.abort();
-    match running.ended(&app, &result).await {
+    match running.ended(&app, &mut result, tail.into_bytes()).await {
         Ok((duration_ms, mut facts)) if result.is_ok() => {
             for denial in facts["denials"].as_array().into_iter().flatten() {
                 log.write("denial", denial).await;

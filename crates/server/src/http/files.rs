@@ -1,7 +1,7 @@
 //! The files of a sandbox, with the rights of its commands.
 
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -91,6 +91,27 @@ pub(crate) fn inside(path: &str) -> Answer<PathBuf> {
     Ok(Path::new(WORKSPACE).join(path))
 }
 
+/// The same path for rules, however it is written: `./a//b`, `c/../a/b` and `/workspace/a/b` are `a/b`.
+pub(super) fn plain(path: &str) -> PathBuf {
+    let mut whole = PathBuf::new();
+    for part in Path::new(WORKSPACE).join(path).components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(whole.pop()),
+            part => whole.push(part),
+        }
+    }
+    match whole.strip_prefix(WORKSPACE) {
+        Ok(below) => below.to_path_buf(),
+        Err(_) => whole,
+    }
+}
+
+/// What rules on `targets` are held against.
+pub(super) fn target(path: &Path) -> String {
+    if path.as_os_str().is_empty() { ".".to_owned() } else { path.to_string_lossy().into_owned() }
+}
+
 /// What is done to one path of a sandbox.
 struct FileAction<'a> {
     kind: ActionKind,
@@ -113,7 +134,9 @@ impl FileAction<'_> {
         intent.shown = json!({ "path": self.path, "recursive": tree, "what": self.exact, "sandbox": id });
         intent.asks.reach = self.reach;
         intent.asks.suspicions = self.suspicions;
-        intent.target = Some(self.path.to_owned());
+        intent.target = Some(target(&plain(self.path)));
+        // What is moved is written where it goes.
+        intent.members = self.exact["to"].as_str().map(|to| target(&plain(to))).into_iter().collect();
         Ok(intent.asked_by(app, caller, &row.user))
     }
 

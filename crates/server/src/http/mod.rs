@@ -26,6 +26,8 @@ mod wanted;
 mod watch;
 mod workspaces;
 
+use std::sync::Arc;
+
 use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, StatusCode, Uri};
 use axum::routing::{any, get, post};
@@ -40,6 +42,7 @@ pub(crate) use actions::ActionAnswer;
 pub(crate) use exec::facts;
 pub(crate) use files::inside;
 pub(crate) use people::entry;
+pub(crate) use run::events;
 pub(crate) use wanted::{check_variables, compat};
 
 use crate::app::Shared;
@@ -126,6 +129,20 @@ fn name_operations(document: &mut OpenApi) {
     }
 }
 
+/// What the server answers and the document does not describe, with the reason.
+pub const NOT_DESCRIBED: [(&str, &str); 10] = [
+    ("/run", "the same as /v1/run"),
+    ("/run/stream", "the same as /v1/run/stream"),
+    ("/metrics", "the same as /v1/metrics, where Prometheus looks for it"),
+    ("/v1/healthz", "the same as /healthz"),
+    ("/v1/readyz", "the same as /readyz"),
+    ("/openapi.json", "the document itself; also /v1/openapi.json"),
+    ("/docs", "pages for people, as is /"),
+    ("/mcp", "the Model Context Protocol, which describes itself"),
+    ("/v1/sandboxes/{id}/ports/{port}/http/{path}", "whatever listens inside says what it takes"),
+    ("/.well-known/agent-skills/index.json", "the Agent Skills index, whose form others define"),
+];
+
 /// Everything that the server answers.
 pub(crate) fn router(app: Shared) -> Router {
     let (keyed, document) = parts();
@@ -135,11 +152,13 @@ pub(crate) fn router(app: Shared) -> Router {
         .merge(mcp::routes(&app, api))
         .route("/run", post(run::run))
         .route("/run/stream", post(run::run_stream))
+        .route("/metrics", get(status::metrics))
         .route(skills::INDEX, get(skills::index))
         .layer(middleware::from_fn_with_state(app.clone(), once))
         .layer(middleware::from_fn_with_state(app.clone(), authenticate));
     let (open, _) = OpenApiRouter::<Shared>::new()
         .nest("/v1", people::login_route())
+        .nest("/v1", status::open_routes())
         .merge(status::open_routes())
         .split_for_parts();
     // A browser can't give a WebSocket a header: a ticket is good there too.
@@ -151,7 +170,11 @@ pub(crate) fn router(app: Shared) -> Router {
         .layer(middleware::from_fn_with_state(app.clone(), port_sockets::ticket_or_key));
     let (terminal, _) = OpenApiRouter::<Shared>::new().nest("/v1", terminal::routes()).split_for_parts();
     let terminal = terminal.layer(middleware::from_fn_with_state(app.clone(), terminal::ticket_or_key));
-    let text = serde_json::to_value(&document).unwrap_or_default();
+    let text = Arc::new(serde_json::to_value(&document).unwrap_or_default());
+    let document = move || {
+        let text = Arc::clone(&text);
+        async move { Json(text.as_ref().clone()) }
+    };
     let compressed = CompressionLayer::new()
         .compress_when(SizeAbove::new(1024).and(NotForContentType::const_new("text/event-stream")));
     Router::new()
@@ -160,7 +183,8 @@ pub(crate) fn router(app: Shared) -> Router {
         .merge(crate::pages::routes())
         .merge(terminal)
         .merge(ports)
-        .route("/openapi.json", get(move || async move { Json(text) }))
+        .route("/openapi.json", get(document.clone()))
+        .route("/v1/openapi.json", get(document))
         .fallback(no_route)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(body))

@@ -291,6 +291,7 @@ pub(crate) struct KeyRequest {
     role: Option<String>,
     label: Option<String>,
     /// From now.
+    /// A key that ends makes none that outlives it: the answer says when this one ends.
     #[schema(value_type = Option<u64>, minimum = 1)]
     expires_ms: Option<Millis>,
 }
@@ -298,13 +299,13 @@ pub(crate) struct KeyRequest {
 /// A key that was just made.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NewKeyAnswer {
-    /// Shown this once.
+    /// Shown this once; empty where the answer is told again for an `Idempotency-Key`.
     key: String,
     #[serde(flatten)]
     about: KeyAnswer,
 }
 
-/// Make a key.
+/// Make a key, of no more than your own role and for no longer than the key that you use.
 #[utoipa::path(
     post, path = "/keys", tag = "people", request_body = KeyRequest,
     responses((status = 201, body = NewKeyAnswer), (status = "4XX", body = ErrorBody))
@@ -333,7 +334,12 @@ pub(crate) async fn add_key(
             "ask an admin",
         ));
     }
-    let answer = make_key(&app, user, role, request.label, request.expires_ms.map(Millis::get)).await?;
+    let asked = request.expires_ms.map(|ms| after(ms.get()));
+    // Nobody's key outlives the one that made it, also not by way of another user's.
+    let expires = asked.into_iter().chain(caller.expires).min();
+    let owner = app.store.user(&user).await?.ok_or_else(|| ApiError::not_found("user", &user))?;
+    let most = app.config.role(owner.role).quotas.keys;
+    let answer = make_key(&app, user, role, request.label, expires, Some(most)).await?;
     let about = json!({ "key": answer.about.id, "role": answer.about.role, "expires": answer.about.expires });
     app.record(entry(&caller, &request_id, "key.create", Some(answer.about.user.clone()), about)).await?;
     Ok((StatusCode::CREATED, Json(answer)))
@@ -344,16 +350,21 @@ async fn make_key(
     user: String,
     role: Role,
     label: Option<String>,
-    expires_ms: Option<u64>,
+    expires: Option<i64>,
+    most: Option<u64>,
 ) -> Answer<NewKeyAnswer> {
     let (key, secret_hash) = new_key().map_err(|error| ApiError::internal("make a key", error))?;
-    let expires = expires_ms.map(|ms| crate::now().saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)));
     let id = Uuid::now_v7().simple().to_string();
-    let about = app.store.add_key(NewKey { id, user, role, label, expires, secret_hash }).await?.into();
+    let new = NewKey { id, user, role, label, expires, secret_hash };
+    let about = app.store.add_key_of(new, most).await?.into();
     Ok(NewKeyAnswer { key, about })
 }
 
-/// Revoke a key, for good.
+fn after(ms: u64) -> i64 {
+    crate::now().saturating_add(i64::try_from(ms).unwrap_or(i64::MAX))
+}
+
+/// Revoke a key, for good: one of your own whose role is no more than that of the key that you use; any, for admins.
 #[utoipa::path(
     delete, path = "/keys/{id}", tag = "people", params(("id" = String, Path)),
     responses((status = 204), (status = "4XX", body = ErrorBody))
@@ -365,8 +376,15 @@ pub(crate) async fn revoke_key(
     Named(id): Named<String>,
 ) -> Answer<StatusCode> {
     let of = (caller.role != Role::Admin).then_some(caller.user.as_str());
-    if !app.store.keys(of).await?.iter().any(|key| key.id == id) {
-        return Err(ApiError::not_found("key", &id));
+    let keys = app.store.keys(of).await?;
+    let key = keys.iter().find(|key| key.id == id).ok_or_else(|| ApiError::not_found("key", &id))?;
+    if !caller.role.covers(key.role) {
+        let error = ApiError::forbidden(
+            format!("a key of the role {} can't revoke one of the role {}", caller.role, key.role),
+            "use a key of that role, or ask an admin",
+        );
+        record_refusal(&app, &caller, &request_id, "key.revoke", &error).await?;
+        return Err(error);
     }
     app.store.revoke_key(&id).await?;
     app.record(entry(&caller, &request_id, "key.revoke", Some(id), Value::Null)).await?;
@@ -404,8 +422,9 @@ pub(crate) async fn login(
     if app.store.user(FIRST_USER).await?.is_none() {
         app.store.add_user(FIRST_USER, Role::Admin).await?;
     }
-    let answer = make_key(&app, FIRST_USER.into(), Role::Admin, Some("first start".into()), None).await?;
-    let caller = Caller { user: FIRST_USER.into(), role: Role::Admin, key: None };
+    let answer =
+        make_key(&app, FIRST_USER.into(), Role::Admin, Some("first start".into()), None, None).await?;
+    let caller = Caller::without_key(FIRST_USER, Role::Admin);
     app.record(entry(&caller, &request_id, "login", None, json!({ "key": answer.about.id }))).await?;
     Ok((StatusCode::CREATED, Json(answer)))
 }

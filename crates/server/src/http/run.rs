@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use futures_util::StreamExt;
 use ringfence_policy::{ActionKind, masked_words, secret_values};
 use ringfence_service::workers::{Report, RunOrder, SandboxOrder};
 use ringfence_store::{ActionRow, Outcome, Role};
@@ -34,9 +35,11 @@ use crate::auth::Caller;
 use crate::body::Body;
 use crate::doors::RequestId;
 use crate::error::{Answer, ApiError, ErrorBody};
+use crate::held::Held;
 use crate::launch::{Input, Pipes, Worker};
 use crate::output::{Characters, OUTPUT, collect, text};
 use crate::owed::{Owed, merge};
+use crate::repeats::STREAM;
 use crate::streams::{EventLog, OnDisconnect, StreamEvent};
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
@@ -67,6 +70,8 @@ pub(crate) struct RunRequest {
     /// them. What is here besides holds over it.
     pub(super) compat: Option<String>,
     pub(super) profile: Option<String>,
+    /// Show the system directories of this image in place of the host's: the one of your role's ceiling.
+    pub(super) image: Option<String>,
     #[schema(value_type = Option<Object>)]
     pub(super) policy: Option<ringfence_policy::Layer>,
     pub(super) network: Option<super::wanted::NetworkWanted>,
@@ -229,6 +234,7 @@ impl RunRequest {
         let wanted = SandboxWanted {
             compat: self.compat,
             profile: self.profile,
+            image: self.image,
             policy: Some(policy),
             network: self.network,
             workspace: self.workspace,
@@ -404,9 +410,10 @@ pub(crate) async fn run_stream(
             .streams
             .resume(&caller.user, last)
             .ok_or_else(|| ApiError::not_found("stream to take up at", last))?;
-        return Ok(events(&log, Some(last)));
+        return Ok(events(&log, Some(last), app.hold(&caller)?));
     }
     let Body(request) = Body::<RunRequest>::from_request(request, &()).await?;
+    let held = app.hold(&caller)?;
     let on_disconnect = if request.keep { OnDisconnect::Keep } else { OnDisconnect::End };
     let ordered = match request.begin(&app, &caller, &request_id).await? {
         Begun::Ordered(ordered) => *ordered,
@@ -415,14 +422,18 @@ pub(crate) async fn run_stream(
     let log = EventLog::new(Uuid::now_v7().simple().to_string(), caller.user, on_disconnect);
     app.streams.add(&log);
     app.metrics.streams.inc();
-    let response = events(&log, None);
+    let response = events(&log, None, held);
     tokio::spawn(pump(app, ordered, log).in_current_span());
     Ok(response)
 }
 
-pub(crate) fn events(log: &Arc<EventLog>, last: Option<u64>) -> Response {
-    let stream = Sse::new(log.follow(last)).keep_alive(KeepAlive::default());
-    ([("x-accel-buffering", "no")], stream).into_response()
+pub(crate) fn events(log: &Arc<EventLog>, last: Option<u64>, held: Held) -> Response {
+    let told = log.follow(last).inspect(move |_| {
+        // Until the last of them, or until nobody listens.
+        let _ = &held;
+    });
+    let stream = Sse::new(told).keep_alive(KeepAlive::default());
+    ([("x-accel-buffering", "no"), (STREAM, log.id.as_str())], stream).into_response()
 }
 
 /// Carry what a command writes to its log, until it ends or nobody listens any more.
@@ -433,7 +444,7 @@ async fn pump(app: Shared, ordered: Ordered, log: Arc<EventLog>) {
     let feeding = to.map(|to| tokio::spawn(feed(to, stdin)));
     let outcome = {
         let told = async {
-            tokio::join!(relay(stdout, "stdout", &log), relay(stderr, "stderr", &log));
+            tokio::join!(relay(stdout, "stdout", &log, |_| ()), relay(stderr, "stderr", &log, |_| ()));
         };
         tokio::pin!(told);
         let stopped = tokio::select! {
@@ -474,10 +485,16 @@ fn exit_event(mut facts: Value) -> Value {
     facts
 }
 
-pub(crate) async fn relay(mut from: impl tokio::io::AsyncRead + Unpin, name: &'static str, log: &EventLog) {
+pub(crate) async fn relay(
+    mut from: impl tokio::io::AsyncRead + Unpin,
+    name: &'static str,
+    log: &EventLog,
+    mut each: impl FnMut(&[u8]),
+) {
     let mut characters = Characters::default();
     let mut chunk = vec![0; 32 << 10];
     while let Ok(read @ 1..) = from.read(&mut chunk).await {
+        each(&chunk[..read]);
         log.write_output(name, characters.push(&chunk[..read])).await;
     }
     log.write_output(name, characters.rest()).await;

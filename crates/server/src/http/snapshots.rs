@@ -10,8 +10,8 @@ use axum::{Extension, Json};
 use ringfence_policy::{ActionKind, Reach as ActionReach};
 use ringfence_sandbox::snapshots::ExportFormat;
 use ringfence_service::{
-    Places, SnapshotRow, list_snapshots, read_snapshot, remove_snapshot, rollback_session, take_snapshot,
-    write_snapshot,
+    Places, SnapshotRow, list_snapshots, look_at_snapshot, read_snapshot, remove_snapshot, rollback_session,
+    take_snapshot, write_snapshot,
 };
 use ringfence_store::{Outcome, Role};
 use serde::{Deserialize, Serialize};
@@ -24,14 +24,18 @@ use super::actions::ActionAnswer;
 use super::bounds::PageLimit;
 use super::pages::page;
 use super::people::entry;
-use crate::actions::{Claim, Intent, pass};
+use crate::actions::{Claim, Intent, pass, pass_at_once};
 use crate::app::Shared;
 use crate::auth::Caller;
 use crate::blocking;
 use crate::body::{Asked, Body, Named};
 use crate::doors::RequestId;
 use crate::error::{Answer, ApiError, ErrorBody};
+use crate::held::{rewound, staged};
 use crate::pipes::{BodyReader, body_writer};
+
+/// What an exported snapshot has beside the content of its files: a manifest, and a header for each.
+const OVERHEAD: u64 = 512 << 20;
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
@@ -345,7 +349,7 @@ pub(crate) async fn export(
     Ok(([(header::CONTENT_TYPE, "application/x-tar")], body).into_response())
 }
 
-/// Take in a snapshot that was exported, as one of your own.
+/// Take in a snapshot that was exported, as one of your own. One with a file that a rule would have a person look at is refused.
 #[utoipa::path(
     post, path = "/snapshots/import", tag = "snapshots",
     request_body(content = Vec<u8>, content_type = "application/x-tar"),
@@ -359,21 +363,37 @@ pub(crate) async fn import(
 ) -> Answer<(StatusCode, Json<SnapshotAnswer>)> {
     caller.needs(Role::Operator)?;
     let left = app.room(&caller.user).await?;
-    let permit = app.slot(&caller)?;
+    let (permit, place) = (app.slot(&caller)?, app.stage(&caller)?);
     let places = app.places_of(&caller.user)?;
     let mut reader = BodyReader::new(body);
-    let row = blocking(move || {
-        let _permit = permit;
-        Ok(read_snapshot(&places, &mut reader, left)?)
-    })
-    .await
-    .map_err(|mut error| {
-        // Whoever sent it made it wrong; nothing else is in its way.
+    // Whoever sent it made it wrong; nothing else is in its way.
+    let theirs = |mut error: ApiError| {
         if error.status == StatusCode::CONFLICT {
             error.status = StatusCode::BAD_REQUEST;
         }
         error
-    })?;
-    app.record(entry(&caller, &request_id, "snapshot.import", Some(row.id.clone()), Value::Null)).await?;
+    };
+    let (of_user, state) = (places.clone(), app.places.state.path().to_owned());
+    let looked = blocking(move || {
+        let archive = staged(&state, &mut reader, left.saturating_add(OVERHEAD))?;
+        let suspicions = look_at_snapshot(&of_user, &mut &archive, left)?;
+        Ok((archive, suspicions))
+    });
+    let (archive, suspicions) = looked.await.map_err(theirs)?;
+    // Its files come into sandboxes by a rollback or a fork, which nobody looks into.
+    let mut intent =
+        Intent::about(ActionKind::FileWrite, "a snapshot", &caller.user, Value::Null, Claim::default())?;
+    intent.asks.suspicions = suspicions;
+    let instead = "bring its files in one by one with PUT …/files, which can wait for a person";
+    let intent = intent.asked_by(&app, &caller, &caller.user);
+    let pass = pass_at_once(&app, &caller, &request_id, intent, instead).await?;
+    let row = blocking(move || {
+        let _held = (permit, place);
+        Ok(read_snapshot(&places, &mut rewound(archive)?, left)?)
+    });
+    let row = row.await.map_err(theirs)?;
+    let mut told = json!({});
+    pass.add_to(&mut told);
+    app.record(entry(&caller, &request_id, "snapshot.import", Some(row.id.clone()), told)).await?;
     Ok((StatusCode::CREATED, Json(row.into())))
 }

@@ -12,6 +12,7 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use axum::{Extension, Json};
+use futures_util::{SinkExt, StreamExt};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde::{Deserialize, Serialize};
@@ -45,7 +46,8 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 pub(super) const PARTING: Duration = Duration::from_secs(30);
 const LONGEST_MESSAGE: usize = 1 << 20;
 /// Typed and not yet taken by the command: then the client waits.
-const MOST_TYPED: usize = 64 << 10;
+const MOST_TYPED: usize = 1 << 20;
+const MOST_WISHES: usize = 64;
 const CHUNK: usize = 32 << 10;
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
@@ -158,6 +160,7 @@ pub(crate) async fn terminal(
     let upgrade = upgrade.map_err(|rejection| {
         ApiError::bad(rejection.body_text(), "ask for it as a WebSocket: version 13, by GET")
     })?;
+    let held = app.hold(&caller)?;
     let upgrade = upgrade.max_message_size(LONGEST_MESSAGE).max_frame_size(LONGEST_MESSAGE);
     Ok(upgrade.on_upgrade(move |mut socket| async move {
         if let Err(error) = attend(&app, &caller, &request_id, &id, &mut socket).await {
@@ -165,6 +168,7 @@ pub(crate) async fn terminal(
             let _ = say(&mut socket, body).await;
         }
         part(socket).await;
+        drop(held);
     }))
 }
 
@@ -203,8 +207,8 @@ async fn attend(
     if carried.is_err() {
         let _ = running.process.kill();
     }
-    let result = running.process.wait().await.map_err(ApiError::from);
-    let (duration_ms, mut facts) = running.ended(app, &result).await?;
+    let mut result = running.process.wait().await.map_err(ApiError::from);
+    let (duration_ms, mut facts) = running.ended(app, &mut result, Vec::new()).await?;
     result?;
     facts["code"] = facts["exit_code"].clone();
     facts["duration_ms"] = json!(duration_ms);
@@ -236,6 +240,43 @@ async fn send(socket: &mut WebSocket, message: Message) -> Result<(), Gone> {
     }
 }
 
+/// What a client said that nobody has looked at yet.
+#[derive(Debug, Default)]
+struct Inbox {
+    typed: VecDeque<u8>,
+    wishes: VecDeque<String>,
+    closed: bool,
+}
+
+impl Inbox {
+    fn has_room(&self) -> bool {
+        !self.closed && self.typed.len() < MOST_TYPED && self.wishes.len() < MOST_WISHES
+    }
+
+    fn take(&mut self, message: Option<Result<Message, axum::Error>>) {
+        match message {
+            Some(Ok(Message::Binary(bytes))) => self.typed.extend(bytes.iter()),
+            Some(Ok(Message::Text(text))) => self.wishes.push_back(text.to_string()),
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+            _ => self.closed = true,
+        }
+    }
+}
+
+/// Send, and hear meanwhile: a client that says much before it listens would wait for this side, and this side for it.
+async fn send_and_hear(socket: &mut WebSocket, message: Message, inbox: &mut Inbox) -> Result<(), Gone> {
+    let (mut sink, mut stream) = socket.split();
+    let sending = tokio::time::timeout(STUCK, sink.send(message));
+    tokio::pin!(sending);
+    loop {
+        tokio::select! {
+            biased;
+            sent = &mut sending => return if matches!(sent, Ok(Ok(()))) { Ok(()) } else { Err(Gone) },
+            message = stream.next(), if inbox.has_room() => inbox.take(message),
+        }
+    }
+}
+
 async fn say(socket: &mut WebSocket, value: Value) -> Result<(), Gone> {
     send(socket, Message::Text(value.to_string().into())).await
 }
@@ -245,28 +286,31 @@ async fn say(socket: &mut WebSocket, value: Value) -> Result<(), Gone> {
 async fn carry(running: &mut Running, terminal: File, socket: &mut WebSocket) -> Result<(), Gone> {
     let Screen { mut shown, mut keys, terminal } = Screen::new(terminal).map_err(|_| Gone)?;
     say(socket, json!({ "started": { "process": running.process.id() } })).await?;
-    let mut typed: VecDeque<u8> = VecDeque::new();
+    let mut inbox = Inbox::default();
     let mut ping = tokio::time::interval(PING);
     let mut closed = false;
     loop {
+        while let Some(text) = inbox.wishes.pop_front() {
+            hear(running, &terminal, &text, socket).await?;
+        }
+        if inbox.closed {
+            return Err(Gone);
+        }
         tokio::select! {
             biased;
             bytes = read(&mut shown), if !closed => match bytes {
-                Ok(bytes) if !bytes.is_empty() => send(socket, Message::Binary(bytes.into())).await?,
+                Ok(bytes) if !bytes.is_empty() => {
+                    send_and_hear(socket, Message::Binary(bytes.into()), &mut inbox).await?;
+                }
                 _ => closed = true,
             },
-            _ = running.process.wait() => return rest(&mut shown, socket).await,
-            wrote = write(&mut keys, &mut typed), if !typed.is_empty() => {
+            _ = running.process.wait() => return rest(&mut shown, socket, &mut inbox).await,
+            wrote = write(&mut keys, &mut inbox.typed), if !inbox.typed.is_empty() => {
                 if wrote.is_err() {
-                    typed.clear();
+                    inbox.typed.clear();
                 }
             },
-            message = socket.recv(), if typed.len() < MOST_TYPED => match message {
-                Some(Ok(Message::Binary(bytes))) => typed.extend(bytes.iter()),
-                Some(Ok(Message::Text(text))) => hear(running, &terminal, &text, socket).await?,
-                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-                _ => return Err(Gone),
-            },
+            message = socket.recv(), if inbox.has_room() => inbox.take(message),
             () = tokio::time::sleep(LOOK_AGAIN), if closed => closed = false,
             _ = ping.tick() => send(socket, Message::Ping(Default::default())).await?,
         }
@@ -274,11 +318,13 @@ async fn carry(running: &mut Running, terminal: File, socket: &mut WebSocket) ->
 }
 
 /// What the command wrote last. What it left running may hold the terminal: that is not waited for.
-async fn rest(shown: &mut pipe::Receiver, socket: &mut WebSocket) -> Result<(), Gone> {
+async fn rest(shown: &mut pipe::Receiver, socket: &mut WebSocket, inbox: &mut Inbox) -> Result<(), Gone> {
     while let Ok(Ok(bytes)) = tokio::time::timeout(LAST_WORDS, read(shown)).await
         && !bytes.is_empty()
     {
-        send(socket, Message::Binary(bytes.into())).await?;
+        // Nobody takes it any more.
+        inbox.typed.clear();
+        send_and_hear(socket, Message::Binary(bytes.into()), inbox).await?;
     }
     Ok(())
 }

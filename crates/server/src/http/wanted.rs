@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ringfence_policy::{
-    Bound, Compat, HostRule, Layer, NetworkMode, ProfileName, SecretRule, SecretSource, Span, capped,
+    Bound, Compat, HostRule, Layer, NetworkMode, Policy, ProfileName, SecretRule, SecretSource, Span, capped,
 };
 use ringfence_service::workers::{FileOrder, SandboxOrder};
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,8 @@ use crate::error::{Answer, ApiError};
 
 /// Where nobody says how long.
 pub(crate) const TIMEOUT_MS: u64 = 30_000;
+/// What a command is called inside, unless it asks for another name.
+const GUEST: &str = "sandbox";
 /// A file that comes with a request.
 const DEFAULT_MODE: u32 = 0o644;
 
@@ -29,6 +31,8 @@ pub(crate) struct SandboxWanted {
     pub(crate) compat: Option<String>,
     /// The policy to start from: restrictive, moderate or permissive. At most what your role may have.
     pub(crate) profile: Option<String>,
+    /// The image whose system directories are shown. Only the one of your role's ceiling; without a name it is that one anyway.
+    pub(crate) image: Option<String>,
     /// A policy as `ringfence policy schema` describes it. What goes beyond your role's ceiling is refused.
     pub(crate) policy: Option<Layer>,
     pub(crate) network: Option<NetworkWanted>,
@@ -109,6 +113,7 @@ impl SandboxWanted {
         let Self {
             compat: client,
             profile,
+            image,
             policy,
             network,
             workspace,
@@ -119,15 +124,22 @@ impl SandboxWanted {
             strict,
         } = self;
         let mut layer = policy.unwrap_or_default();
+        let ceiling = &within_quotas(app, caller, ceiling, &layer);
         if let Some(profile) = profile {
             let profile: ProfileName = profile.parse().map_err(|error: ringfence_policy::ProfileError| {
                 ApiError::bad(error.to_string(), "name one of the profiles")
             })?;
             layer.profile = Some(profile);
         }
+        if let Some(image) = image {
+            layer.image = Some(image);
+        }
+        let has_image = layer.image.is_some() || ceiling.image.is_some();
         let client =
             compat(client.as_deref())?.map(|client| client.layer_within(ceiling)).unwrap_or_default();
-        layer.profile = layer.profile.or(client.profile);
+        // The ceiling is the most that may be asked for, and nobody's default.
+        let usual = ProfileName::default().min(ceiling.profile);
+        layer.profile = layer.profile.or(client.profile).or(Some(usual));
         if let Some(timeout) = timeout {
             layer.limits.wall_time = Some(Bound::At(Span::from_millis(timeout.as_millis() as u64)));
         }
@@ -154,11 +166,13 @@ impl SandboxWanted {
                 )
             })?
             .to_vec();
-        // Beneath what the request says itself.
+        // Beneath what the request says itself: no name of the account that serves.
+        layers[0].identity.user = Some(GUEST.into());
         layers.insert(1, client);
         let mut ours = Layer::default();
         ours.filesystem.hide = app.own_paths.clone();
-        ours.filesystem.toolchains = ceiling.filesystem.toolchains.then_some(true);
+        // Those of the host are made for the host's own libraries.
+        ours.filesystem.toolchains = (ceiling.filesystem.toolchains && !has_image).then_some(true);
         // Of the caller's own store. Their hosts must be granted, and what is granted is within the ceiling.
         ours.network.secrets = secrets.into_iter().map(SecretWanted::rule).collect::<Answer<_>>()?;
         layers.push(ours);
@@ -180,6 +194,22 @@ impl SandboxWanted {
             strict,
         })
     }
+}
+
+/// The ceiling for what nobody asked for: what a profile has beyond a quota could never be had, and would be refused for
+/// ever. What is asked for is held against the quota itself.
+fn within_quotas(app: &App, caller: &Caller, ceiling: &Policy, asked: &Layer) -> Policy {
+    let (own, all) = (app.config.role(caller.role).quotas, app.config.server);
+    let mut within = ceiling.clone();
+    let limits = &mut within.limits;
+    if asked.limits.memory.is_none() {
+        limits.memory = [limits.memory, own.memory, all.memory].into_iter().flatten().min();
+    }
+    if asked.limits.cpus.is_none() {
+        let quotas = [own.cpus, all.cpus].map(|cpus| cpus.map(f64::from));
+        limits.cpus = quotas.into_iter().chain([limits.cpus]).flatten().min_by(f64::total_cmp);
+    }
+    within
 }
 
 /// A client by its name, for its defaults.

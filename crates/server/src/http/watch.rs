@@ -61,7 +61,7 @@ pub(crate) async fn watch(
     let top: std::path::PathBuf = inside(&query.path)?.components().collect();
     let reach = if query.recursive { Reach::Tree } else { Reach::One };
     let (_, sandbox) = app.sandbox(&caller, &id).await?;
-    let permit = app.slot(&caller)?;
+    let permit = (app.slot(&caller)?, app.hold(&caller)?);
     let watch = blocking(move || Ok(sandbox.files()?.watch(&top, reach)?)).await?;
     let (sender, events) = mpsc::channel(WAITING);
     tokio::task::spawn_blocking(move || {

@@ -268,7 +268,7 @@ impl Question {
 
     /// A profile or another client's defaults are too much for one question, and so is a session that others can use.
     fn on_network(name: &str, arguments: &JsonObject, error: &ApiError) -> Option<Self> {
-        if ["profile", "compat", "name"].iter().any(|word| arguments.contains_key(*word)) {
+        if ["profile", "compat", "image", "name"].iter().any(|word| arguments.contains_key(*word)) {
             return None;
         }
         let network: NetworkWish = serde_json::from_value(arguments.get("network")?.clone()).ok()?;

@@ -18,6 +18,7 @@ use crate::blocking;
 use crate::error::{Answer, ApiError};
 pub(super) use crate::library::SkillName;
 use crate::library::find_skill;
+use crate::told::Tail;
 
 #[derive(Clone, Debug)]
 pub(super) enum Host {
@@ -71,6 +72,7 @@ pub(super) struct Wish {
     /// Whose defaults to begin from.
     pub(super) compat: Option<String>,
     pub(super) profile: Option<String>,
+    pub(super) image: Option<String>,
     pub(super) network: Option<NetworkWish>,
     /// On stdio: the user allows this network beyond their policy.
     pub(super) granted: bool,
@@ -250,10 +252,13 @@ impl Host {
     }
 }
 
-/// Carry what comes to the sink, to the end. Where nobody listens any more it is read and dropped.
-pub(super) async fn carry(mut from: impl AsyncRead + Unpin, stream: Stream, sink: &Sink) {
+/// Carry what comes to the sink, to the end, and give back how it ends. Where nobody listens any more it is read and dropped.
+pub(super) async fn carry(mut from: impl AsyncRead + Unpin, stream: Stream, sink: &Sink) -> Tail {
+    let mut tail = Tail::default();
     let mut chunk = vec![0; 32 << 10];
     while let Ok(read @ 1..) = from.read(&mut chunk).await {
+        tail.push(&chunk[..read]);
         let _ = sink.send((stream, chunk[..read].to_vec())).await;
     }
+    tail
 }

@@ -26,6 +26,7 @@ use crate::app::Shared;
 use crate::auth::Caller;
 use crate::doors::RequestId;
 use crate::error::{Answer, ApiError};
+use crate::held::Held;
 
 /// A client that is silent for so long is gone.
 const IDLE: Duration = Duration::from_secs(15 * 60);
@@ -107,6 +108,7 @@ impl McpState {
 /// What the middleware of `/mcp` has.
 #[derive(Clone, Debug)]
 struct Guarding {
+    app: Shared,
     state: Arc<McpState>,
     sessions: Arc<LocalSessionManager>,
 }
@@ -129,7 +131,7 @@ pub(crate) fn routes(app: &Shared, api: Router) -> Router<Shared> {
         StreamableHttpService::new(move || Ok(Mcp::http(door.clone())), Arc::clone(&sessions), config);
     Router::new()
         .route_service("/mcp", service)
-        .layer(middleware::from_fn_with_state(Guarding { state, sessions }, guard))
+        .layer(middleware::from_fn_with_state(Guarding { app: Arc::clone(app), state, sessions }, guard))
 }
 
 /// A session of the protocol is its user's alone, and a call ends with the client that waits for it.
@@ -164,6 +166,9 @@ async fn guard(
     }
     let (deletes, posts) =
         (request.method() == axum::http::Method::DELETE, request.method() == axum::http::Method::POST);
+    // The stream that a client listens on.
+    let gets = request.method() == axum::http::Method::GET;
+    let held = gets.then(|| guarding.app.hold(&caller)).transpose()?;
     let gone = CancellationToken::new();
     request.extensions_mut().insert(Gone(gone.clone()));
     // Also a client that goes away before the answer begins.
@@ -176,11 +181,11 @@ async fn guard(
     if let Some(made) = made.filter(|_| session.is_none()) {
         guarding.state.own(made.to_owned(), caller.user);
     }
-    if !posts {
+    if !posts && held.is_none() {
         return Ok(response);
     }
     let (parts, body) = response.into_parts();
-    let watched = Watched { body: Box::pin(body.into_data_stream()), _guard: guard };
+    let watched = Watched { body: Box::pin(body.into_data_stream()), _guard: guard, _held: held };
     Ok(Response::from_parts(parts, Body::from_stream(watched)))
 }
 
@@ -188,6 +193,7 @@ async fn guard(
 struct Watched {
     body: Pin<Box<axum::body::BodyDataStream>>,
     _guard: DropGuard,
+    _held: Option<Held>,
 }
 
 impl Stream for Watched {

@@ -27,8 +27,9 @@ use super::host::{
 };
 use crate::blocking;
 use crate::error::{Answer, ApiError};
-use crate::http::{facts, inside};
+use crate::http::inside;
 use crate::launch::{Input, Pipes, Worker};
+use crate::told::{Ran, told};
 
 /// How long what was made lives on without us.
 const LEASE: Duration = Duration::from_secs(120);
@@ -90,7 +91,12 @@ impl Own {
         let _nothing_is_made = self.making.write().await;
         for name in self.leased() {
             let places = self.places.clone();
-            let _ = blocking(move || Ok(remove_session(&places, &name)?)).await;
+            let notes = blocking(move || Ok(remove_session(&places, &name)?)).await;
+            // The client is gone and reads no answer; whoever looks at its log of this program does.
+            for note in notes.into_iter().flatten() {
+                let note: String = note.chars().filter(|letter| !letter.is_control()).collect();
+                let _ = writeln!(std::io::stderr(), "ringfence: note: {note}");
+            }
         }
     }
 
@@ -103,6 +109,7 @@ impl Own {
             })?;
             layer.profile = Some(profile);
         }
+        layer.image = wish.image;
         if let Some(network) = wish.network {
             add_network(&mut layer, network)?;
         }
@@ -207,6 +214,7 @@ impl Own {
     pub(super) async fn exec(&self, session: &str, command: Command, sink: Sink) -> Answer<Value> {
         let sandbox = self.sandbox(session).await?;
         let (exec, stdin) = exec_of(command, ExecStdio::Pipes);
+        let (argv, directory) = (exec.argv.clone(), exec.directory.clone());
         let mut process = sandbox.exec_async(exec)?;
         let feeding = feed(process.stdin.take(), stdin);
         let (stdout, stderr) = (process.stdout.take(), process.stderr.take());
@@ -214,11 +222,12 @@ impl Own {
             return Err(ApiError::internal("read a command", "it has no pipes"));
         };
         let carried = async {
-            tokio::join!(carry(stdout, Stream::Stdout, &sink), carry(stderr, Stream::Stderr, &sink));
+            tokio::join!(carry(stdout, Stream::Stdout, &sink), carry(stderr, Stream::Stderr, &sink))
         };
-        let (result, ()) = tokio::join!(process.wait(), carried);
+        let (result, (_, stderr)) = tokio::join!(process.wait(), carried);
         feeding.abort();
-        Ok(facts(&result?))
+        let ran = Ran { argv, directory, stderr: stderr.into_bytes() };
+        Ok(told(&self.places, &sandbox, ran, result?).await?.1)
     }
 
     pub(super) async fn write(&self, session: &str, draft: FileDraft) -> Answer<()> {

@@ -117,6 +117,7 @@ impl Served {
             "name": name,
             "compat": wish.compat,
             "profile": wish.profile,
+            "image": wish.image,
             "network": wish.network,
             "overlay": overlay,
             "env": variables,
@@ -297,6 +298,7 @@ impl Served {
         let mut body = body_of(&command);
         body["compat"] = json!(wish.compat);
         body["profile"] = json!(wish.profile);
+        body["image"] = json!(wish.image);
         body["network"] = json!(wish.network);
         body["skills"] = json!(true);
         self.follow("/v1/run/stream", body, sink).await

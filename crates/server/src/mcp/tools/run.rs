@@ -36,22 +36,24 @@ const OUTPUT_DIRECTORY: &str = "/tmp/ringfence-output";
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunInput {
-    /// A shell command, or a program and its arguments.
+    /// A shell command, or program and arguments.
     command: Words,
-    /// A directory, absolute or below the workspace.
+    /// Absolute, or below the workspace.
     cwd: Option<String>,
     #[serde(default)]
     env: BTreeMap<String, String>,
-    /// It and all that it started end after this time; 30000 by default.
+    /// All of it ends after this time; 30000 by default.
     #[schemars(range(min = 1))]
     timeout_ms: Option<u64>,
-    /// restrictive, moderate or permissive: in a sandbox of its own, with at most what the user allows.
+    /// restrictive, moderate or permissive: a sandbox of its own, within what the user allows.
     profile: Option<String>,
+    /// As `profile`.
+    image: Option<String>,
     /// As `profile`.
     network: Option<NetworkWish>,
     /// Defaults of claude-code, codex or gemini. As `profile`.
     compat: Option<String>,
-    /// Hear of the output as it comes, by progress notifications.
+    /// Output as it comes, by progress notifications.
     #[serde(default)]
     streaming: bool,
     /// Run in this session.
@@ -163,13 +165,18 @@ pub(super) async fn run(call: &Call, arguments: Value) -> Answer<CallToolResult>
         timeout: Some(span(input.timeout_ms.unwrap_or(TIMEOUT_MS))),
         action: input.action,
     };
-    let wish =
-        Wish { compat: input.compat, profile: input.profile, network: input.network, granted: call.granted };
+    let wish = Wish {
+        compat: input.compat,
+        profile: input.profile,
+        image: input.image,
+        network: input.network,
+        granted: call.granted,
+    };
     let session = input.session;
     if session.is_some() && wish != Wish::default() {
         return Err(ApiError::bad(
             "a session has the policy that it was made with",
-            "leave `session` out, or `profile`, `network` and `compat`",
+            "leave `session` out, or `profile`, `image`, `network` and `compat`",
         ));
     }
     let fresh = wish != Wish::default();
@@ -297,7 +304,7 @@ async fn finished(
         advice: advice(&denials),
         denials: denials.into_iter().take(MOST_DENIALS).map(told_denial).collect(),
         notes: notes.filter_map(|note| note.as_str().map(str::to_owned)).collect(),
-        not_started: given("error").or_else(|| not_started(&facts)),
+        not_started: given("error"),
         skill: given("skill"),
         session,
         ..RunOutput::default()
@@ -326,12 +333,6 @@ fn told_denial(denial: Value) -> Value {
         }
     }
     Value::Object(told)
-}
-
-/// In a session it is told as how the command ended.
-fn not_started(facts: &Value) -> Option<Value> {
-    (facts["end"] == "not_started")
-        .then(|| serde_json::json!({ "stage": facts["stage"], "errno": facts["errno"] }))
 }
 
 /// How much of an answer each stream may have: what one does not need is the other's.

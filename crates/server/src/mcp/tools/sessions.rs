@@ -23,6 +23,8 @@ pub(super) struct CreateInput {
     name: Option<String>,
     /// restrictive, moderate or permissive; at most what the user allows.
     profile: Option<String>,
+    /// Its system directories in place of the host's; one that the user allows.
+    image: Option<String>,
     network: Option<NetworkWish>,
     /// Begin from the defaults of claude-code, codex or gemini.
     compat: Option<String>,
@@ -63,6 +65,7 @@ pub(super) async fn create(call: &Call, arguments: Value) -> Answer<CallToolResu
         wish: Wish {
             compat: input.compat,
             profile: input.profile,
+            image: input.image,
             network: input.network,
             granted: call.granted,
         },
