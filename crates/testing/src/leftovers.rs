@@ -10,8 +10,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::docker::left_in_daemons;
 use crate::processes::{self, Process};
-use crate::scene::{Kept, own_sessions, own_tokens};
+use crate::scene::{Kept, own_sessions, own_states, own_tokens};
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -97,6 +98,7 @@ impl Leftovers {
             fds(&mut found);
         }
         named_temp_entries(&mut found);
+        found.extend(left_in_daemons(&own_states()));
         for dir in &self.watched {
             below(dir, &mut |path| {
                 found.insert(format!("entry {}", path.display()));

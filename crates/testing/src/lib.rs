@@ -14,6 +14,7 @@
 //! * [`Scene`] is a scratch place on the host: a workspace, a home, a state directory, and a secret outside.
 //! * [`Session`] is a session of a scene, removed when dropped.
 //! * [`Server`] is a `ringfence serve` of a scene, ended when dropped.
+//! * [`docker`] is a Docker daemon that all tests of a run share.
 //! * [`Leftovers`] counts mounts, cgroups, processes, files and fds before and after.
 //! * [`Internet`] is a test internet in network namespaces, with a machine on it where `ringfence` is run.
 //! * [`Stage`] holds world-readable copies of `ringfence` and `ringfence-probe`; the probe is built when needed.
@@ -22,6 +23,7 @@
 //! are not run by root (and fails in CI).
 
 mod closed_calls;
+mod docker;
 mod host_objects;
 mod identity;
 mod internet;
@@ -41,6 +43,7 @@ mod test;
 mod websocket;
 
 pub use closed_calls::{ClosedCall, closed_calls};
+pub use docker::{DockerDaemon, docker, has_docker};
 pub use host_objects::{Greeter, HostQueue, HostSharedMemory, Victim};
 pub use identity::{Identity, USER_ID};
 pub use internet::{
@@ -54,7 +57,7 @@ pub use leftovers::Leftovers;
 pub use outcome::{Denial, Outcome};
 pub use pool::Pool;
 pub use processes::{Process, children, processes_with_marker};
-pub use provider::{provider_flags, with_provider};
+pub use provider::{provider_environment, provider_flags, with_provider};
 pub use running::Running;
 pub use scene::Scene;
 pub use server::{EventReader, Reply, SentEvent, Server, database};

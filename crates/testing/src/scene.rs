@@ -163,6 +163,11 @@ fn own() -> MutexGuard<'static, Own> {
     OWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The state directories of this test's scenes.
+pub(crate) fn own_states() -> Vec<PathBuf> {
+    own().states.clone()
+}
+
 /// The sessions of this test's scenes whose keepers live.
 pub(crate) fn own_sessions() -> Vec<Kept> {
     own().states.iter().flat_map(|state| living_sessions(state)).collect()

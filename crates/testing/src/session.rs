@@ -156,7 +156,18 @@ impl<'a> Session<'a> {
         let below = processes::children(self.keeper());
         // Where another program made its namespaces, that one is between the two.
         let further: Vec<u32> = below.iter().flat_map(|pid| processes::children(*pid)).collect();
-        below.into_iter().chain(further).find(|pid| processes::is_first(*pid)).expect("a keeper has a guard")
+        let mut all = below.into_iter().chain(further);
+        all.find(|pid| processes::is_first(*pid))
+            .or_else(|| self.contained_guard())
+            .expect("a keeper has a guard")
+    }
+
+    /// The one that a daemon's container has, which is nobody's child here.
+    fn contained_guard(&self) -> Option<u32> {
+        let text = std::fs::read_to_string(self.place().join("session.json")).ok()?;
+        let facts: Value = serde_json::from_str(&text).ok()?;
+        let pid = u32::try_from(facts["pillars"]["guard"]["pid"].as_u64()?).ok()?;
+        processes::is_first(pid).then_some(pid)
     }
 
     /// Its directory.

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::provider::{check_provider, provider_flags};
+use crate::provider::{check_provider, provider_environment, provider_flags};
 use crate::{Identity, Outcome, Running, Scene, Stage};
 
 /// One call of `ringfence run`, with a scratch HOME, state directory and current directory of its own unless a
@@ -230,6 +230,7 @@ impl Test {
             .env("LANG", "C.UTF-8")
             .env("HOME", place(self.home.take(), Scene::home))
             .env("RINGFENCE_STATE_DIR", place(self.state.take(), Scene::state))
+            .envs(provider_environment())
             .envs(self.env)
             .current_dir(place(self.cwd.take(), Scene::workspace))
             .stderr(Stdio::piped())

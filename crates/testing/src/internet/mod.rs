@@ -76,17 +76,17 @@ impl Internet {
     /// If it can't be started, or can't be had in CI.
     #[must_use]
     pub fn get() -> Option<&'static Self> {
-        static INTERNET: OnceLock<Option<Internet>> = OnceLock::new();
-        INTERNET
-            .get_or_init(|| match missing() {
-                None => Some(Self::start()),
-                Some(why) => {
-                    assert!(std::env::var("CI").as_deref() != Ok("true"), "no test internet: {why}");
-                    eprintln!("skipped: no test internet: {why}");
-                    None
-                }
-            })
-            .as_ref()
+        static INTERNET: OnceLock<Result<Internet, String>> = OnceLock::new();
+        match INTERNET.get_or_init(|| missing().map_or_else(|| Ok(Self::start()), Err)) {
+            Ok(internet) => Some(internet),
+            // Each test says so for itself, however many share a process.
+            Err(why) => {
+                assert!(std::env::var("CI").as_deref() != Ok("true"), "no test internet: {why}");
+                let test = std::thread::current().name().unwrap_or("a test").to_owned();
+                eprintln!("skipped: {test}: nothing was tried, there is no test internet: {why}");
+                None
+            }
+        }
     }
 
     fn start() -> Self {

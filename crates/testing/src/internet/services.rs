@@ -31,12 +31,14 @@ pub struct Services {
     postgres: OnceLock<()>,
     redis: OnceLock<()>,
     proxies: OnceLock<()>,
+    starttls: OnceLock<()>,
 }
 
 impl Services {
     pub(super) fn new(place: &'static Place) -> Self {
         let (ssh, git, postgres) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Self { place, ssh, git, postgres, redis: OnceLock::new(), proxies: OnceLock::new() }
+        let (redis, proxies, starttls) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Self { place, ssh, git, postgres, redis, proxies, starttls }
     }
 
     /// sshd on port 22 of every address.
@@ -80,7 +82,7 @@ impl Services {
         format!("{FILES}/git/project.git")
     }
 
-    /// PostgreSQL on port 5432 of every address; user `tester` needs no password.
+    /// PostgreSQL on port 5432 of every address, with TLS; user `tester` needs no password.
     ///
     /// # Panics
     /// If it isn't installed.
@@ -91,12 +93,19 @@ impl Services {
                 self.place,
                 &format!(
                     "{}/initdb -D pg -U tester -A trust -N --no-instructions >initdb.log 2>&1 || {{ cat initdb.log; exit 1; }}; \
-                     echo 'host all all all trust' >> pg/pg_hba.conf",
+                     echo 'host all all all trust' >> pg/pg_hba.conf; cp good.key pg.key; chmod 600 pg.key",
                     bin.display()
                 ),
             );
             let program = bin.join("postgres").display().to_string();
-            let settings = ["listen_addresses=*", "unix_socket_directories=/run/rf/pg", "fsync=off"];
+            let settings = [
+                "listen_addresses=*",
+                "unix_socket_directories=/run/rf/pg",
+                "fsync=off",
+                "ssl=on",
+                "ssl_cert_file=/run/rf/good.pem",
+                "ssl_key_file=/run/rf/pg.key",
+            ];
             let mut args = vec![program.as_str(), "-D", "/run/rf/pg"];
             args.extend(settings.iter().flat_map(|setting| ["-c", setting]));
             Daemon::new("postgres", &args).without_root().start_at(self.place, "127.0.0.1:5432");
@@ -128,6 +137,25 @@ impl Services {
             Daemon::new("microsocks", &["microsocks", "-i", "0.0.0.0", "-p", "1080"])
                 .without_root()
                 .start_at(self.place, &format!("127.0.0.1:{SOCKS_PROXY_PORT}"));
+        });
+    }
+
+    /// A mail server on port 587 that does nothing but go over to TLS when it is asked to.
+    pub fn starttls(&self) {
+        const SERVER: &str = "import socketserver, ssl\n\
+            class Mail(socketserver.StreamRequestHandler):\n\
+            \x20 def handle(self):\n\
+            \x20   self.request.sendall(b'220 mail.test ESMTP\\r\\n')\n\
+            \x20   if not self.rfile.readline().startswith(b'STARTTLS'): return\n\
+            \x20   self.request.sendall(b'220 go on\\r\\n')\n\
+            \x20   context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)\n\
+            \x20   context.load_cert_chain('good.pem', 'good.key')\n\
+            \x20   context.wrap_socket(self.request, server_side=True)\n\
+            class Server(socketserver.ThreadingTCPServer): allow_reuse_address = True\n\
+            Server(('0.0.0.0', 587), Mail).serve_forever()";
+        self.starttls.get_or_init(|| {
+            Daemon::new("starttls", &["/usr/bin/python3", "-c", SERVER])
+                .start_at(self.place, "127.0.0.1:587");
         });
     }
 

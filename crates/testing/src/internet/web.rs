@@ -25,6 +25,7 @@ pub(super) const HONEST: &[&str] = &[
 ];
 /// HTTP/2 in clear, for those who know.
 pub const H2C_PORT: u16 = 8082;
+// Port 8083 is for a balancer, which says first for whom it speaks (the PROXY protocol).
 
 #[derive(Debug)]
 pub struct Web {
@@ -130,6 +131,7 @@ http {
         listen 80 default_server; listen [::]:80 default_server;
         listen 443 ssl http2 default_server; listen [::]:443 ssl http2 default_server;
         listen 8082 http2 default_server; listen [::]:8082 http2 default_server;
+        listen 8083 proxy_protocol default_server; listen [::]:8083 proxy_protocol default_server;
         server_name _;
         ssl_certificate good.pem; ssl_certificate_key good.key;
         location / { return 200 "page of $host at $server_addr by $server_protocol\n"; }
