@@ -1,6 +1,8 @@
 //! The command line as it is typed. `resolve` turns it into what the services take; nothing else reads these.
 
+mod image;
 mod library;
+mod oci;
 mod pool;
 mod provider;
 mod server;
@@ -11,19 +13,22 @@ mod skill;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::builder::NonEmptyStringValueParser;
+use clap::builder::{NonEmptyStringValueParser, OsStringValueParser, TypedValueParser};
 use clap::{Args, Command, Parser, Subcommand, ValueEnum};
 use ringfence_policy::{
-    AddressRange, Bound, ByteSize, Clause, Compat, Cpus, HostName, HostRule, ProfileName, ProviderName, Span,
+    AddressRange, Bound, ByteSize, Clause, Compat, Cpus, HostName, HostRule, ProfileName, ProviderName,
+    RuntimeName, Span,
 };
 use ringfence_service::Registry;
 
+pub(crate) use image::{ImageArgs, ImageVerb};
 pub(crate) use library::{
     LintFormat, SkillAddArgs, SkillCatArgs, SkillHistoryArgs, SkillLibraryVerb, SkillLintArgs, SkillListArgs,
     SkillLockArgs, SkillNewArgs, SkillOutdatedArgs, SkillPackArgs, SkillPromptArgs, SkillPropertiesArgs,
     SkillPublishArgs, SkillRemoveArgs, SkillRollbackArgs, SkillSearchArgs, SkillShowArgs, SkillUpdateArgs,
     SkillValidateArgs, SkillVerifyArgs,
 };
+pub(crate) use oci::{OciArgs, OciJob, OciVerb};
 pub(crate) use pool::PoolArgs;
 pub(crate) use provider::{ProviderArgs, ProviderVerb};
 pub(crate) use server::{
@@ -83,6 +88,8 @@ pub(crate) enum Verb {
     Audit(AuditArgs),
     Doctor(DoctorArgs),
     Provider(ProviderArgs),
+    Image(ImageArgs),
+    Oci(OciArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }
@@ -104,6 +111,7 @@ Examples:
   ringfence run --allow-host api.example.com --secret TOKEN=env:TOKEN@api.example.com -- ./deploy
   ringfence run --learn -- ./unknown-program
   ringfence run --skills -- ls /skills
+  ringfence run --image python -- python3 script.py
   ringfence run --json -- ls | jq .exit_code
   ringfence run --explain -- true";
 
@@ -124,11 +132,24 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR", requires = "skills", help_heading = "Skills")]
     pub(crate) library: Option<PathBuf>,
     /// Take the sandbox from the `ringfence pool` that listens here; yours where no path is given
-    #[arg(long, value_name = "SOCKET", num_args = 0..=1, require_equals = true, default_missing_value = "", help_heading = "Run")]
+    #[arg(
+        long,
+        value_name = "SOCKET",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        value_parser = path_or_nothing(),
+        help_heading = "Run"
+    )]
     pub(crate) pool: Option<PathBuf>,
     /// The command and its arguments
     #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
     pub(crate) command: Vec<OsString>,
+}
+
+/// A path that may be empty, for a flag with no value: clap's own reader of paths refuses one.
+fn path_or_nothing() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }
 
 /// How a command is run and told of, shared by `run` and `skill run`.
@@ -171,9 +192,15 @@ pub(crate) struct PolicyFlags {
     /// The policy to start from: restrictive, moderate (the default) or permissive
     #[arg(long, value_name = "NAME", help_heading = "Policy")]
     pub(crate) profile: Option<ProfileName>,
-    /// What builds the sandbox: native (the default), bwrap or auto; `ringfence provider ls` tells what is here
+    /// What builds the sandbox: native (the default), bwrap, oci, docker or auto; `ringfence provider ls` tells what is here
     #[arg(long, value_name = "NAME", value_parser = str::parse::<ProviderName>, help_heading = "Policy")]
     pub(crate) provider: Option<ProviderName>,
+    /// Show the system directories of this image in place of the host's; see `ringfence image`
+    #[arg(long, value_name = "NAME", help_heading = "Policy")]
+    pub(crate) image: Option<String>,
+    /// Which runtime the provider drives: of oci, crun, runc, youki or kata-runtime
+    #[arg(long, value_name = "NAME", value_parser = str::parse::<RuntimeName>, help_heading = "Policy")]
+    pub(crate) runtime: Option<RuntimeName>,
     /// Start from the defaults of a client's own sandbox: native, claude-code, codex or gemini
     #[arg(long, value_name = "CLIENT", value_parser = str::parse::<Compat>, help_heading = "Policy")]
     pub(crate) compat: Option<Compat>,
@@ -393,6 +420,9 @@ pub(crate) enum SecretVerb {
     Rm {
         #[arg(value_name = "NAME")]
         name: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -406,6 +436,9 @@ pub(crate) struct SecretSetArgs {
     /// Read the value from a file; one line end at its end is left out
     #[arg(long, value_name = "FILE")]
     pub(crate) from_file: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Taken only to be refused, without being repeated.
     #[arg(hide = true)]
     pub(crate) value: Vec<OsString>,
@@ -414,9 +447,18 @@ pub(crate) struct SecretSetArgs {
 /// What this host can enforce, and the fix for each gap.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit status: 0 if the restrictive profile can be enforced whole, else 1.\n\nExamples:\n  ringfence doctor\n  ringfence doctor --json"
+    after_help = "Exit status: 0 if the restrictive profile can be enforced whole, else 1. With --fix: 0 if the provider can be used.\n\nExamples:\n  ringfence doctor\n  ringfence doctor --json\n  ringfence doctor --fix bwrap             shows the commands, asks, and runs them\n  ringfence doctor --fix docker --dry-run  only shows them"
 )]
 pub(crate) struct DoctorArgs {
+    /// Install or configure this provider, after showing the commands that do
+    #[arg(long, value_name = "PROVIDER", value_parser = str::parse::<ProviderName>)]
+    pub(crate) fix: Option<ProviderName>,
+    /// With --fix: do not ask
+    #[arg(long, short, requires = "fix", conflicts_with = "dry_run")]
+    pub(crate) yes: bool,
+    /// With --fix: only show the commands
+    #[arg(long, requires = "fix")]
+    pub(crate) dry_run: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

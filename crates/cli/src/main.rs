@@ -21,21 +21,34 @@ use clap::{Args, Command, CommandFactory, FromArgMatches, Subcommand};
 
 use args::{Cli, RunArgs, SessionExecArgs, SessionVerb, SkillRunArgs, SkillVerb, Verb};
 use failure::Failure;
-use ringfence_sandbox::{GUARD_INSIDE, serve_inside};
+use ringfence_sandbox::{
+    GUARD_ANEW, GUARD_IN_CONTAINER, GUARD_INSIDE, serve_anew, serve_in_container, serve_inside,
+};
 
 fn main() {
+    no_core_dumps();
     let argv: Vec<OsString> = std::env::args_os().collect();
     let words: Vec<Option<&str>> = argv.iter().skip(1).take(2).map(|word| word.to_str()).collect();
     let done = match words[..] {
         _ if verbs::wrap::is_link(&argv) => verbs::wrap::linked(&argv),
         [Some("run"), ..] => run_only(argv),
         [Some(GUARD_INSIDE), Some(control)] => serve_inside(control.parse().unwrap_or(-1)),
+        [Some(GUARD_IN_CONTAINER), Some(door)] => serve_in_container(door.as_ref()),
+        [Some(GUARD_ANEW), Some(legacy)] => serve_anew(legacy.parse().unwrap_or(-1)),
         [Some("skill"), Some("run")] => skill_run_only(argv),
         [Some("session"), Some("exec")] => session_exec_only(argv),
         [Some(word), ..] if word.starts_with("--wrap=") => verbs::wrap::prefixed(&argv),
         _ => any_verb(argv),
     };
     exit(done.unwrap_or_else(|failure| failure.report()))
+}
+
+/// What this process was given, secrets in its environment among it, is in its memory: it leaves no core file where a sandbox
+/// could read it, and hands none to a program of the host. That is what a limit of one byte does, and none does not.
+fn no_core_dumps() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    // It can always be lowered.
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(1), maximum: Some(1) });
 }
 
 fn run_only(argv: Vec<OsString>) -> Result<i32, Failure> {
@@ -114,7 +127,9 @@ fn any_verb(argv: Vec<OsString>) -> Result<i32, Failure> {
         Verb::Key(key) => verbs::key::key(key),
         Verb::Actions(actions) => verbs::actions::actions(actions),
         Verb::Audit(audit) => verbs::audit::audit(audit),
+        Verb::Oci(oci) => verbs::oci::oci(oci),
         Verb::Provider(provider) => verbs::provider::provider(provider),
+        Verb::Image(image) => verbs::image::image(image),
         Verb::Doctor(doctor) => verbs::doctor::doctor(doctor),
         Verb::Completions(completions) => verbs::completions::completions(completions),
         Verb::Man(man) => verbs::man::man(man),

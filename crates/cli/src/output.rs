@@ -38,8 +38,22 @@ pub(crate) fn json(value: &impl Serialize) {
     }
 }
 
+/// JSON that holds somebody else's text, for people: the same JSON, with nothing hidden in it.
+pub(crate) fn pretty(value: &impl Serialize) {
+    line(escaped_json(&serde_json::to_string_pretty(value).unwrap_or_default()));
+}
+
+/// Lines of JSON as they are in a pipe; on a terminal the same JSON with nothing hidden in it.
+pub(crate) fn json_lines(bytes: &[u8]) {
+    if stdout().is_terminal() {
+        raw(escaped_json(&String::from_utf8_lossy(bytes)).as_bytes());
+    } else {
+        raw(bytes);
+    }
+}
+
 /// The same JSON: outside of a string there is nothing to escape, in one `\uXXXX` means the character.
-fn escaped_json(text: &str) -> String {
+pub(crate) fn escaped_json(text: &str) -> String {
     let is_fine = |character: char| matches!(character, '\n') || !is_hidden(character);
     if text.chars().all(is_fine) {
         return text.to_owned();

@@ -66,6 +66,8 @@ pub(crate) fn policy(flags: PolicyFlags) -> Result<PolicySpec, Failure> {
     layers.given(flags.compat, "--compat", |layer, value| *layer = value.layer());
     layers.given(flags.profile, "--profile", |layer, value| layer.profile = Some(value));
     layers.given(flags.provider, "--provider", |layer, value| layer.provider = Some(value));
+    layers.given(flags.image, "--image", |layer, value| layer.image = Some(value));
+    layers.given(flags.runtime, "--runtime", |layer, value| layer.runtime = Some(value));
     layers.each(flags.waive, "--waive", |layer, values| layer.waive = values);
     layers.given(flags.workspace.map(workspace), "--workspace", |layer, value| {
         layer.filesystem.workspace = Some(value);

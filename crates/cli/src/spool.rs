@@ -1,14 +1,14 @@
-//! The audit of one-shot runs. The record is written once the command has ended, to a file of its own: nothing of it is on the
+//! The audit of one-shot runs, those of a client's commands too. The record is written once the command has ended, to a file of its own: nothing of it is on the
 //! path of starting the command, and no database is opened for it.
 //!
 //! What a `kill -9` of `ringfence run` loses is the record of that one run, whose command ends with it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ringfence_policy::{Layer, Origin, SecretSource, is_secret_name, masked_words, secret_values};
 use ringfence_server::{fold_spool, spool_directory};
-use ringfence_service::{Places, RunReport, RunSpec, ServiceError};
+use ringfence_service::{Client, Places, RunReport, RunSpec, ServiceError};
 use ringfence_store::{AuditEntry, Clock, redact, spool_append};
 use serde_json::{Value, json};
 
@@ -39,6 +39,12 @@ impl Noted {
             argv: words.to_vec(),
             flags: spec.policy.flags.clone(),
         }
+    }
+
+    /// A command of a client's, as the client gave it.
+    pub(crate) fn wrapped(spec: &RunSpec, client: Client, command: &OsStr) -> Self {
+        let target = Some(client.as_str().to_owned());
+        Self { kind: "wrap", target, argv: vec![command.to_owned()], flags: spec.policy.flags.clone() }
     }
 
     pub(crate) fn ended(self, places: &Places, report: &RunReport) {

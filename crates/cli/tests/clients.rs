@@ -135,6 +135,95 @@ fn a_wrapped_command_is_held_where_the_client_is() {
     });
 }
 
+/// A client whose directory is the workspace: it starts the prefix with its output in a file, as Claude Code does.
+const CLIENT: &str = r#"
+import os, subprocess, sys
+with open(sys.argv[2], "w"):
+    pass
+with open(sys.argv[2], "a+") as output:
+    done = subprocess.run([sys.argv[1], "--wrap=claude-code", sys.argv[3]], stdout=output, stderr=output)
+    output.seek(0)
+    sys.stdout.write(output.read())
+sys.exit(done.returncode)
+"#;
+
+#[test]
+fn a_wrapped_command_says_why_and_is_in_the_audit() {
+    let identity = if rustix::process::geteuid().is_root() { Identity::Root } else { Identity::User };
+    let scene = Scene::new(identity);
+    scene.mkdir("ws/.claude");
+    let wrapped = |command: &str| {
+        let done = std::process::Command::new("python3")
+            .args(["-c", CLIENT, env!("CARGO_BIN_EXE_ringfence")])
+            .arg(scene.path("told"))
+            .arg(command)
+            .current_dir(scene.workspace())
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", scene.home())
+            .env("RINGFENCE_STATE_DIR", scene.state())
+            .output()
+            .expect("python3 runs");
+        (done.status.code(), String::from_utf8_lossy(&done.stdout).into_owned())
+    };
+    let (code, told) = wrapped("echo out; echo err >&2; exit 7");
+    assert_eq!((code, told.as_str()), (Some(7), "out\nerr\n"));
+    let secret = scene.secret();
+    for (command, what) in [
+        (format!("cat {}", secret.display()), secret.display().to_string()),
+        ("echo x > /etc/rf-never".into(), "/etc/rf-never".into()),
+        ("echo x > .claude/x".into(), ".claude".into()),
+        (format!("echo x > {}/new", scene.outside().display()), "outside/new".into()),
+    ] {
+        let (code, told) = wrapped(&command);
+        assert_ne!(code, Some(0), "{told}");
+        let line = told.lines().find(|line| line.starts_with("ringfence: denied:"));
+        let line = line.unwrap_or_else(|| panic!("no reason in {told}"));
+        assert!(line.contains(&what) && line.contains("(inferred)"), "{told}");
+    }
+    // Our hook asks whether the prefix is in force. It is; and nothing is run for it.
+    let settings =
+        Test::in_scene(&scene).plain().verb(["setup", "claude-code", "--dry-run", "--json"]).call();
+    settings.code(0);
+    let shown: serde_json::Value = serde_json::from_str(&settings.output).unwrap();
+    let file: serde_json::Value = serde_json::from_str(shown["files"][0]["after"].as_str().unwrap()).unwrap();
+    let line = file["hooks"]["PreToolUse"][0]["hooks"][0]["command"].as_str().unwrap();
+    assert_eq!(wrapped(line), (Some(0), String::new()));
+    assert_eq!(wrapped(&format!("{line}; true")).0, Some(2), "anything else is a command");
+
+    let audit = Test::in_scene(&scene).plain().verb(["audit", "ls", "--json"]).call();
+    audit.code(0);
+    let rows: Vec<serde_json::Value> = match serde_json::from_str(&audit.output).unwrap() {
+        serde_json::Value::Array(rows) => rows,
+        other => other["rows"].as_array().cloned().unwrap_or_default(),
+    };
+    let of = |text: &str| {
+        let found = rows.iter().find(|row| row["result"]["command"].to_string().contains(text));
+        found.unwrap_or_else(|| panic!("no row for {text} in {rows:?}")).clone()
+    };
+    let row = of("exit 7");
+    assert_eq!(
+        (&row["kind"], &row["target"]),
+        (&serde_json::json!("wrap"), &serde_json::json!("claude-code"))
+    );
+    assert_eq!(row["result"]["exit_code"], 7, "{row}");
+    assert!(of("/etc/rf-never")["denials"].to_string().contains("/etc/rf-never"));
+}
+
+#[test]
+fn a_file_that_the_client_would_leave_out_is_not_set_up() {
+    each(|scene| {
+        for text in
+            ["{ // mine\n  \"model\": \"x\"\n}\n", "{\"model\": \"x\",}\n", "{\"permissions\": \"x\"}\n"]
+        {
+            scene.write("home/.claude/settings.json", text);
+            let call = Test::in_scene(scene).plain().verb(["setup", "claude-code"]).call();
+            call.code(125).stderr_contains("is not changed").stderr_contains("whole file");
+            assert_eq!(scene.read("home/.claude/settings.json").as_deref(), Some(text));
+        }
+    });
+}
+
 #[test]
 fn an_agent_has_a_home_of_its_own_and_leaves_nothing() {
     each(|scene| {

@@ -1,7 +1,7 @@
 //! Every set-up step made to fail in turn, on both sides of the fork: the run is refused, and nothing is left behind.
 //! The steps are counted by the program itself; `RINGFENCE_FAULT` exists in debug builds only.
 
-use ringfence_testing::{Identity, Leftovers, Scene, Test, with_provider};
+use ringfence_testing::{Identity, Leftovers, Scene, Test, has_docker, with_provider};
 
 fn fail_each_step(identity: Identity, side: &str, flags: &[&str]) -> u32 {
     let scene = Scene::new(identity);
@@ -53,15 +53,44 @@ fn every_step_may_fail_with_a_network_too() {
     }
 }
 
-/// Bubblewrap, its carrier, and for root the process that holds a user namespace must be gone too.
+/// The program that makes the namespaces, its carrier, and for root the process that holds a user namespace must be gone too.
 #[test]
-fn every_step_may_fail_under_bubblewrap_too() {
-    for identity in Identity::all() {
-        with_provider("bwrap", || {
-            let owner = fail_each_step(identity, "parent", &[]);
-            assert!(owner >= 8, "only {owner} steps were counted as {identity:?}");
-            let child = fail_each_step(identity, "child", &[]);
-            assert!(child >= 60, "only {child} steps were counted as {identity:?}");
-        });
+fn every_step_may_fail_under_another_program_too() {
+    for provider in ["bwrap", "oci:crun"] {
+        for identity in Identity::all() {
+            with_provider(provider, || {
+                let owner = fail_each_step(identity, "parent", &[]);
+                assert!(owner >= 8, "only {owner} steps were counted as {identity:?}");
+                let child = fail_each_step(identity, "child", &[]);
+                assert!(child >= 60, "only {child} steps were counted as {identity:?}");
+            });
+        }
     }
+}
+
+/// The container must be gone too, and its door. guard's own steps are those of `native`: of them some.
+#[test]
+fn steps_may_fail_under_docker_too() {
+    if !has_docker() {
+        return;
+    }
+    with_provider("docker", || {
+        let steps = fail_each_step(Identity::Root, "parent", &[]);
+        assert!(steps >= 14, "only {steps} steps were counted");
+        for identity in Identity::all() {
+            let scene = Scene::new(identity);
+            let before = Leftovers::before().watch(scene.workspace());
+            for step in [0, 5, 30, 60] {
+                let failing = Test::in_scene(&scene)
+                    .env("RINGFENCE_FAULT", format!("child:{step}"))
+                    .plain()
+                    .run(["true"]);
+                failing
+                    .code(125)
+                    .stderr_contains("ringfence: error: cannot")
+                    .stderr_contains("Input/output error");
+            }
+            before.assert_none_since();
+        }
+    });
 }

@@ -120,3 +120,94 @@ fn a_reader_that_stalls_does_not_stop_the_deadline() {
         assert_eq!(status.and_then(|status| status.code()), Some(124));
     });
 }
+
+/// The file that a secret is read from is not shown, wherever it lies and by whatever clause it would be.
+#[test]
+fn the_file_of_a_secret_stays_outside() {
+    each(|scene| {
+        scene.write("home/token", "s3cret-at-home");
+        let (home, workspace) = (scene.home(), scene.workspace());
+        let (at_home, in_workspace) = (home.join("token"), workspace.join("d/token"));
+        let cases = [
+            (&in_workspace, "s3cret-here", vec![]),
+            (&at_home, "s3cret-at-home", vec!["--read".to_owned(), home.display().to_string()]),
+            (&at_home, "s3cret-at-home", vec!["--profile".to_owned(), "permissive".to_owned()]),
+        ];
+        for (file, value, flags) in cases {
+            scene.write("ws/d/token", "s3cret-here");
+            let script = format!(
+                "cat {0}; cat d/token /workspace/d/token; cp -r d f && cat f/token; mv d e && cat e/token; mv e d; \
+                 mv d/token d/x; cat d/x; mv d/x d/token; true",
+                file.display()
+            );
+            let with = |secret: &[&str]| {
+                let test = Test::in_scene(scene).cwd(&workspace).plain().args(flags.clone());
+                test.args(secret.iter().copied()).run(["sh", "-c", &script])
+            };
+            let source = format!("TOKEN=file:{}@api.example.com", file.display());
+            let outcome = with(&["--allow-host", "api.example.com", "--secret", &source]);
+            outcome.code(0);
+            assert!(!outcome.output.contains(value), "{}", outcome.describe());
+            assert_eq!(fs::read_to_string(file).expect("it is there outside"), value);
+            // The twin: without the secret it is an ordinary file.
+            with(&[]).stdout_contains(value);
+            run(scene, "rm -rf d e f").code(0);
+        }
+    });
+}
+
+/// What the owner holds, a variable with a secret among it, is in no core file that a sandbox could find.
+#[test]
+fn the_owner_leaves_no_core_file() {
+    each(|scene| {
+        let test =
+            Test::in_scene(scene).cwd(scene.workspace()).plain().env("API_TOKEN", "s3cret-in-the-owner");
+        let running = test.spawn(["sh", "-c", "touch ready; sleep 300"]);
+        ringfence_testing::eventually("it runs", || scene.workspace().join("ready").exists());
+        let limits = fs::read_to_string(format!("/proc/{}/limits", running.pid())).expect("its limits");
+        let line = limits.lines().find(|line| line.starts_with("Max core file size")).expect("the line");
+        // One byte: none at all would still be handed to a program that collects them.
+        assert_eq!(line.split_whitespace().skip(4).take(2).collect::<Vec<_>>(), ["1", "1"], "{line}");
+        running.signal(rustix::process::Signal::ABORT);
+        assert_eq!(running.wait().exit, 128 + 6);
+        let left: Vec<_> = fs::read_dir(scene.workspace()).expect("the workspace").flatten().collect();
+        let is_core = |name: &OsStr| name.as_bytes().starts_with(b"core");
+        assert!(!left.iter().any(|entry| is_core(&entry.file_name())), "{left:?}");
+        run(scene, "true").code(0);
+    });
+}
+
+/// Whoever may write above our state could put one of their own in its place, and with it trust.
+#[test]
+fn nothing_above_our_own_state_is_writable() {
+    each(|scene| {
+        let state = scene.state();
+        let above = state.parent().expect("a directory").display().to_string();
+        let forge = format!("mv {0} {0}.old; mkdir -p {0}; echo forged > {0}/trust.json", state.display());
+        let outcome = Test::in_scene(scene).plain().args(["--write", &above]).run(["sh", "-c", &forge]);
+        outcome.code(125).stderr_contains("ringfence keeps its own state in it");
+        let outcome = Test::in_scene(scene).plain().args(["--workspace", &above]).run(["sh", "-c", &forge]);
+        outcome.code(125);
+        assert!(!state.join("trust.json").exists());
+        // Read-only it is no danger, and hidden.
+        let list = format!("ls {}", state.display());
+        Test::in_scene(scene).plain().args(["--read", &above]).run(["sh", "-c", &list]).code(0).stdout("");
+    });
+}
+
+/// What we write into a home of our own making is not written into the user's, where that is shown.
+#[test]
+fn no_file_of_the_users_is_written_to() {
+    each(|scene| {
+        scene.write("home/.gitconfig", "[core]\n\tpager = less\n");
+        scene.mkdir("home/.config/git");
+        let home = scene.home().display().to_string();
+        for flags in [["--write", home.as_str()], ["--read", home.as_str()]] {
+            Test::in_scene(scene).plain().args(flags).run(["true"]).code(0);
+        }
+        let config = scene.home().join(".config/git");
+        Test::in_scene(scene).plain().cwd(&config).run(["true"]).code(0);
+        assert_eq!(scene.read("home/.gitconfig").as_deref(), Some("[core]\n\tpager = less\n"));
+        assert!(!config.join("ignore").exists());
+    });
+}

@@ -4,14 +4,17 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-use ringfence_testing::{Identity, Leftovers, Scene, Session, Test, children, eventually, with_provider};
+use ringfence_testing::{
+    DockerDaemon, Identity, Leftovers, Scene, Session, Test, children, docker, eventually, has_docker,
+    provider_flags, with_provider,
+};
 use rustix::process::{Pid, Signal, kill_process};
 
-const PROVIDERS: [&str; 2] = ["native", "bwrap"];
+const PROVIDERS: [&str; 5] = ["native", "bwrap", "docker", "oci:crun", "oci:runc"];
 
 /// Run a row everywhere; nothing may be left of it.
 fn everywhere(row: impl Fn(&Scene)) {
-    for provider in PROVIDERS {
+    for provider in PROVIDERS.into_iter().filter(|provider| *provider != "docker" || has_docker()) {
         for identity in Identity::all() {
             println!("{provider} as {identity:?}");
             let before = Leftovers::before().without_fds();
@@ -118,8 +121,14 @@ fn a_killed_runtime_leaves_nothing() {
     everywhere(|scene| {
         let running = run(scene).plain().spawn(["sh", "-c", "touch ready; setsid sleep 300 & sleep 300"]);
         eventually("the command is ready", || scene.workspace().join("ready").exists());
-        // Its one child: guard, or the program that made guard's namespaces.
-        let [child] = children(running.pid())[..] else { panic!("{:?}", children(running.pid())) };
+        // Its one child: guard, or the program that made guard's namespaces. A container's is nobody's child here.
+        let child = match (&children(running.pid())[..], &provider_flags()[..]) {
+            ([child], _) => *child,
+            ([], [.., name]) if name == "docker" => {
+                docker().container_of(running.pid()).expect("a container")
+            }
+            (others, _) => panic!("{others:?}"),
+        };
         kill_process(Pid::from_raw(child as i32).expect("a pid"), Signal::KILL).expect("kill it");
         assert_ne!(running.wait().exit, 0);
     });
@@ -224,8 +233,11 @@ fn sessions_are_the_same() {
         assert!(!scene.workspace().join("file").exists(), "it is written to the layer");
         let seen = Test::in_scene(scene).verb(["session", "cat", &format!("{}:file", session.name)]).call();
         assert_eq!((seen.exit, seen.output.as_str()), (0, "one\n"), "{}", seen.describe());
-        let provider = session.json("inspect", &[])["receipt"]["provider"].clone();
-        assert!(PROVIDERS.iter().any(|name| provider == **name), "{provider}");
+        let receipt = session.json("inspect", &[])["receipt"].clone();
+        let provider = receipt["provider"].as_str().expect("a provider");
+        let runtime = receipt["runtime"].as_str().and_then(|words| words.split(' ').next());
+        let made_by = [Some(provider), runtime].into_iter().flatten().collect::<Vec<_>>().join(":");
+        assert!(PROVIDERS.contains(&made_by.as_str()), "{receipt}");
         session.remove();
     });
 }
@@ -262,13 +274,32 @@ fn a_session_ends_with_any_of_its_processes() {
 fn the_receipt_names_the_provider_and_its_mechanisms() {
     for identity in Identity::all() {
         let scene = Scene::new(identity);
-        let outcome = with_provider("bwrap", || run(&scene).run(["true"]));
-        let receipt = outcome.json.as_ref().expect("JSON")["receipt"].clone();
-        assert_eq!(receipt["provider"], "bwrap");
-        let lines = receipt["clauses"].as_array().expect("clauses");
-        for clause in ["filesystem.host", "processes", "ipc", "hostname", "identity"] {
-            let line = lines.iter().find(|line| line["clause"] == clause).expect(clause);
-            assert!(line["mechanism"].as_str().expect("text").contains("bubblewrap"), "{line}");
+        for (provider, by) in [
+            ("bwrap", "bubblewrap"),
+            ("oci:crun", "the runtime"),
+            ("oci:runc", "the runtime"),
+            ("docker", "container"),
+        ] {
+            if provider == "docker" && !has_docker() {
+                continue;
+            }
+            let outcome = with_provider(provider, || run(&scene).run(["true"]));
+            let receipt = outcome.json.as_ref().expect("JSON")["receipt"].clone();
+            let (name, runtime) = provider.split_once(':').unwrap_or((provider, ""));
+            assert_eq!(receipt["provider"], name);
+            // With its version: "crun 1.8.1".
+            let drove = receipt["runtime"].as_str().unwrap_or("");
+            let version = drove.strip_prefix(runtime).expect(runtime).trim_start();
+            assert_eq!(
+                version.starts_with(|first: char| first.is_ascii_digit()),
+                !runtime.is_empty(),
+                "{drove}"
+            );
+            let lines = receipt["clauses"].as_array().expect("clauses");
+            for clause in ["filesystem.host", "processes", "ipc", "hostname", "identity"] {
+                let line = lines.iter().find(|line| line["clause"] == clause).expect(clause);
+                assert!(line["mechanism"].as_str().expect("text").contains(by), "{line}");
+            }
         }
         let auto = run(&scene).args(["--provider", "auto"]).run(["true"]);
         let receipt = auto.json.as_ref().expect("JSON")["receipt"].clone();
@@ -279,7 +310,7 @@ fn the_receipt_names_the_provider_and_its_mechanisms() {
 
 #[test]
 fn what_is_not_built_is_refused_and_nothing_runs() {
-    for name in ["oci", "gvisor", "docker", "microvm"] {
+    for name in ["gvisor", "microvm"] {
         let scene = Scene::new(Identity::all()[0]);
         let outcome = run(&scene).args(["--provider", name]).run(["touch", "ran"]);
         outcome.code(125);
@@ -299,4 +330,155 @@ fn a_project_may_not_choose_a_weaker_wall() {
     outcome.code(125);
     assert!(outcome.describe().contains("provider"), "{}", outcome.describe());
     assert!(!scene.workspace().join("ran").exists());
+}
+
+/// The words of a refusal, and that nothing ran.
+fn refused(scene: &Scene, host: &str) -> String {
+    let outcome = run(scene).args(["--provider", "docker"]).env("DOCKER_HOST", host).run(["touch", "ran"]);
+    assert!(!scene.workspace().join("ran").exists());
+    outcome.code(125).describe()
+}
+
+/// Docker that is not there, does not answer, may not be used, or is something else: said, and nothing runs.
+#[test]
+fn docker_that_can_not_be_used_is_refused_in_words() {
+    use std::os::unix::net::UnixListener;
+    for identity in Identity::all() {
+        let scene = Scene::new(identity);
+        let nobody = format!("unix://{}/no.sock", scene.root().display());
+        assert!(refused(&scene, &nobody).contains("the Docker daemon does not answer at"));
+        let path = scene.root().join("down.sock");
+        drop(UnixListener::bind(&path).expect("a socket"));
+        identity.own(&path);
+        let down = refused(&scene, &format!("unix://{}", path.display()));
+        assert!(down.contains("does not answer at") && down.contains("Connection refused"), "{down}");
+        assert!(down.contains("systemctl start docker"), "{down}");
+        for host in ["tcp://127.0.0.1:2375", "ssh://root@localhost"] {
+            assert!(refused(&scene, host).contains("only a unix socket of this machine can be used"));
+        }
+        for (answer, words) in [
+            (
+                "HTTP/1.1 200 OK\r\nApi-Version: 1.24\r\nContent-Length: 2\r\n\r\nOK",
+                "version 1.24 of Docker's API, which is too old",
+            ),
+            ("220 mail.example.org ready\r\n", "does not speak Docker's API"),
+        ] {
+            let path = scene.root().join("other.sock");
+            let listener = UnixListener::bind(&path).expect("a socket");
+            identity.own(&path);
+            let speaker = std::thread::spawn(move || {
+                let (mut client, _) = listener.accept().expect("a client");
+                let _ = client.read(&mut [0; 4096]);
+                let _ = client.write_all(answer.as_bytes());
+            });
+            let said = refused(&scene, &format!("unix://{}", path.display()));
+            speaker.join().expect("the speaker");
+            assert!(said.contains(words), "{said}");
+            std::fs::remove_file(&path).expect("remove it");
+        }
+    }
+}
+
+#[test]
+fn docker_needs_access_to_the_socket() {
+    if !has_docker() {
+        return;
+    }
+    let scene = Scene::new(Identity::User);
+    let said = refused(&scene, &docker().closed_host());
+    assert!(said.contains("this user may not use the Docker socket"), "{said}");
+    assert!(
+        said.contains("docker needs access to the socket, which makes its user root in all but name"),
+        "{said}"
+    );
+    // Granted by its group, it works: every row above runs so.
+    with_provider("docker", || run(&scene).run(["true"])).code(0);
+}
+
+/// A container whose owner was killed before it was started is nobody's: the next start takes it away. So is a door.
+#[test]
+fn docker_strays_are_swept_by_the_next_start() {
+    if !has_docker() {
+        return;
+    }
+    let before = Leftovers::before().without_fds();
+    let scene = Scene::new(Identity::Root);
+    let host = docker().host();
+    with_provider("docker", || run(&scene).run(["true"])).code(0);
+    let label = format!("ringfence.state={}", scene.state().display());
+    let images =
+        std::process::Command::new("docker").args(["-H", &host, "images", "-q", "ringfence/empty"]).output();
+    let image = String::from_utf8(images.expect("docker").stdout).expect("text");
+    // Of a process that is no more: no process has been there since the machine began.
+    let namespace = std::fs::read_link("/proc/self/ns/pid").expect("a namespace").display().to_string();
+    let namespace = namespace.trim_matches(|c: char| !c.is_ascii_digit()).to_owned();
+    let owner = format!("ringfence.owner=4194303-1-{namespace}");
+    let made = std::process::Command::new("docker")
+        .args(["-H", &host, "create", "--label", &owner, "--label", &label, image.trim(), "/none"])
+        .output()
+        .expect("docker");
+    assert!(made.status.success(), "{made:?}");
+    scene.mkdir(&format!("state/docker/4194303-1-{namespace}.0/in"));
+    with_provider("docker", || run(&scene).run(["true"])).code(0);
+    assert!(!scene.state().join("docker").exists(), "the door of one that was killed is there still");
+    drop(scene);
+    before.assert_none_since();
+}
+
+/// The daemon is killed: what runs goes on to its end, and what it left is gone once the daemon is back.
+#[test]
+fn a_killed_docker_daemon_leaves_nothing() {
+    if !has_docker() {
+        return;
+    }
+    let before = Leftovers::before().without_fds();
+    let daemon = DockerDaemon::alone("killed");
+    let scene = Scene::new(Identity::Root);
+    let docker = |test: Test| test.args(["--provider", "docker"]).env("DOCKER_HOST", daemon.host());
+    docker(run(&scene)).run(["true"]).code(0);
+    let line = "touch ready; while [ ! -e go ]; do sleep 0.05; done; echo whole";
+    let running = docker(run(&scene)).plain().spawn(["sh", "-c", line]);
+    eventually("the command is ready", || scene.workspace().join("ready").exists());
+    let pid = daemon.pid();
+    kill_process(Pid::from_raw(pid as i32).expect("a pid"), Signal::KILL).expect("kill it");
+    eventually("it is gone", || !std::path::Path::new(&format!("/proc/{pid}")).exists());
+    std::fs::write(scene.workspace().join("go"), "").expect("write");
+    let outcome = running.wait();
+    // A daemon that is back ends what it finds: the command may have been one of those.
+    assert!(outcome.output == "whole\n" || outcome.exit != 0, "{}", outcome.describe());
+    daemon.wait();
+    eventually("the next start has taken all away", || {
+        docker(run(&scene)).run(["true"]).exit == 0 && daemon.containers() == 0
+    });
+    drop(scene);
+    before.assert_none_since();
+}
+
+/// Which of two runtimes is the weaker wall is not known, so it is not a project's to choose either.
+#[test]
+fn a_project_may_not_choose_a_runtime() {
+    let scene = Scene::new(Identity::all()[0]);
+    std::fs::write(scene.workspace().join("ringfence.toml"), "runtime = \"runc\"\n").expect("write");
+    let outcome = run(&scene).args(["--provider", "oci"]).run(["touch", "ran"]);
+    outcome.code(125);
+    assert!(outcome.describe().contains("runtime"), "{}", outcome.describe());
+    assert!(!scene.workspace().join("ran").exists());
+}
+
+#[test]
+fn a_runtime_that_cannot_be_had_is_refused_and_nothing_runs() {
+    for (flags, told) in [
+        (["--provider", "oci", "--runtime", "podman"], "oci has no runtime `podman`"),
+        (["--provider", "oci", "--runtime", "youki"], "youki is not installed"),
+        (["--provider", "oci", "--runtime", "kata-runtime"], "kata-runtime is not installed"),
+        (["--provider", "oci", "--runtime", "../runc"], "can't be the name of a runtime"),
+        (["--provider", "native", "--runtime", "runc"], "the provider `native` has no runtimes"),
+        (["--provider", "auto", "--runtime", "runc"], "the provider `auto` has no runtimes"),
+    ] {
+        let scene = Scene::new(Identity::all()[0]);
+        let outcome = run(&scene).args(flags).run(["touch", "ran"]);
+        assert_ne!(outcome.exit, 0);
+        assert!(outcome.describe().contains(told), "{}", outcome.describe());
+        assert!(!scene.workspace().join("ran").exists());
+    }
 }

@@ -75,6 +75,24 @@ fn by_pipe_and_by_file_listed_and_removed() {
 }
 
 #[test]
+fn set_and_rm_have_json_and_so_have_their_refusals() {
+    let place = Place::new();
+    let json = |args: &[&str], input: &str, code: i32| -> serde_json::Value {
+        let output = place.call(args, input);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {}", text(&output.stderr));
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|_| panic!("{args:?} printed no JSON: {}", text(&output.stdout)))
+    };
+    let set = json(&["secret", "set", "--json", "X", "--from-stdin"], VALUE, 0);
+    assert_eq!(set, serde_json::json!({ "name": "X", "stored": true, "key": "file" }));
+    let empty = json(&["secret", "set", "--json", "X", "--from-stdin"], "", 125);
+    assert!(empty["error"]["message"].as_str().is_some_and(|text| text.contains("empty")), "{empty}");
+    let removed = json(&["secret", "rm", "--json", "X"], "", 0);
+    assert_eq!(removed, serde_json::json!({ "name": "X", "stored": false }));
+    assert!(json(&["secret", "rm", "--json", "X"], "", 125)["error"]["message"].is_string());
+}
+
+#[test]
 fn an_empty_value_and_one_that_is_no_text_are_refused() {
     let place = Place::new();
     let empty = place.call(&["secret", "set", "X", "--from-stdin"], "\n");

@@ -47,7 +47,7 @@ pub(crate) enum SkillLibraryVerb {
     Lint(SkillLintArgs),
     /// Make an archive; the same skill gives the same bytes
     #[command(
-        after_help = "Caches, node_modules, .git and evals are left out.\n\nExamples:\n  ringfence skill pack ./my-skill\n  ringfence skill pack ./my-skill -o /tmp/my-skill.tar.zst"
+        after_help = "Caches, node_modules, .git and evals are left out.\n\nExamples:\n  ringfence skill pack ./my-skill\n  ringfence skill pack ./my-skill -o /tmp/my-skill.tar.zst\n  ringfence skill pack ./my-skill --image host:python3"
     )]
     Pack(SkillPackArgs),
     /// Make a new skill to start from
@@ -324,6 +324,9 @@ pub(crate) struct SkillPackArgs {
     /// zip, tar, tar-gz or tar-zst; else by the file's name
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub(crate) format: Option<Format>,
+    /// Pack an image with it, as a root filesystem that `ringfence image build --from` takes; `host:python3,git` makes one
+    #[arg(long, value_name = "IMAGE", conflicts_with = "format")]
+    pub(crate) image: Option<String>,
     #[command(flatten)]
     pub(crate) flags: LibraryFlags,
 }

@@ -281,6 +281,9 @@ pub(crate) struct SessionAttachArgs {
     /// From this offset of its output on; else from now
     #[arg(long, value_name = "OFFSET")]
     pub(crate) from: Option<u64>,
+    /// Print JSON: an object for each piece of output, and one for how it ended
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Write this command's stdin to a process that was started with -d -i
@@ -293,6 +296,9 @@ pub(crate) struct SessionStdinArgs {
     /// Close it afterwards
     #[arg(long)]
     pub(crate) close: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Give a session more time

@@ -105,11 +105,11 @@ async fn watch(store: &Store, from: Option<i64>, json: bool) -> Result<(), Store
 fn event_line(event: &ActionEvent, row: Option<&ActionRow>, json: bool) -> String {
     let (level, summary) = row.map_or(("", ""), |row| (row.level.as_str(), row.summary.as_str()));
     if json {
-        return json!({
+        let event = json!({
             "seq": event.seq, "action": event.action, "user": event.user, "state": event.state, "by": event.by,
             "at": event.at, "level": level, "summary": printable(summary),
-        })
-        .to_string();
+        });
+        return output::escaped_json(&event.to_string());
     }
     let by = event.by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
     let line = format!(
@@ -181,8 +181,7 @@ fn show(row: &ActionRow, json: bool) {
     ];
     rows.extend(row.reasons.iter().map(|reason| ["reason".to_owned(), reason.clone()]));
     output::table(["", ""], rows);
-    let request = serde_json::to_string_pretty(&row.request["shown"]).unwrap_or_default();
-    output::foreign(format!("{request}\n").as_bytes());
+    output::pretty(&row.request["shown"]);
 }
 
 fn list_remembered(rows: &[Remembered], json: bool) {

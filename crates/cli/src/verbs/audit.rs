@@ -31,7 +31,7 @@ pub(crate) fn audit(args: AuditArgs) -> Result<i32, Failure> {
         AuditVerb::Export { from } => {
             let mut bytes = Vec::new();
             with_store(async |store| store.audit().export(&mut bytes, from).await)?;
-            output::raw(&bytes);
+            output::json_lines(&bytes);
         }
         AuditVerb::Verify { anchor, json } => {
             let verdict = with_store(async |store| store.audit().verify(&anchor).await)?;
@@ -83,7 +83,7 @@ fn tell(verdict: &AuditVerdict, json: bool) -> i32 {
         output::line(format!("whole: {} rows, the last one {}", verdict.rows, verdict.head.digest));
     } else {
         for problem in &verdict.problems {
-            output::line(format!("row {}: {}", problem.seq, problem.what));
+            output::line(output::printable(&format!("row {}: {}", problem.seq, problem.what)));
         }
     }
     if whole { 0 } else { BROKEN }

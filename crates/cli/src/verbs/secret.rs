@@ -13,13 +13,9 @@ use crate::prompt;
 
 pub(crate) fn secret(args: SecretArgs) -> Result<i32, Failure> {
     match args.verb {
-        SecretVerb::Set(args) => set(&args),
+        SecretVerb::Set(args) => set(&args).map_err(|failure| failure.with_json(args.json)),
         SecretVerb::Ls { json } => list(json).map_err(|failure| failure.with_json(json)),
-        SecretVerb::Rm { name } => {
-            remove_secret(&Places::from_env()?, &name)?;
-            output::line(format!("{name} is not stored any more"));
-            Ok(0)
-        }
+        SecretVerb::Rm { name, json } => remove(&name, json).map_err(|failure| failure.with_json(json)),
     }
 }
 
@@ -34,7 +30,21 @@ fn set(args: &SecretSetArgs) -> Result<i32, Failure> {
     let places = Places::from_env()?;
     let value = value(args)?;
     let key = set_secret(&places, &args.name, &value)?;
-    output::line(format!("{} is stored; the key to it is in {key}", args.name));
+    if args.json {
+        output::json(&serde_json::json!({ "name": args.name, "stored": true, "key": key }));
+    } else {
+        output::line(format!("{} is stored; the key to it is in {key}", args.name));
+    }
+    Ok(0)
+}
+
+fn remove(name: &str, json: bool) -> Result<i32, Failure> {
+    remove_secret(&Places::from_env()?, name)?;
+    if json {
+        output::json(&serde_json::json!({ "name": name, "stored": false }));
+    } else {
+        output::line(format!("{name} is not stored any more"));
+    }
     Ok(0)
 }
 

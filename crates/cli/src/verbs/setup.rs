@@ -1,6 +1,9 @@
 //! `ringfence setup`
 
-use ringfence_service::{FileChange, Places, SetupScope, SetupSpec, apply_setup, plan_removal, plan_setup};
+use ringfence_service::{
+    FileChange, Places, SetupMode, SetupScope, SetupSpec, apply_setup, how_to_check, plan_removal,
+    plan_setup, verify_setup,
+};
 use similar::TextDiff;
 
 use crate::args::SetupArgs;
@@ -22,6 +25,9 @@ fn run(args: SetupArgs) -> Result<i32, Failure> {
     let plan = if args.remove { plan_removal(&places, &spec)? } else { plan_setup(&places, &spec)? };
     if !args.dry_run {
         apply_setup(&places, &plan)?;
+        if !args.remove {
+            verify_setup(&places, &spec)?;
+        }
     }
     if args.json {
         output::json(&serde_json::json!({
@@ -37,6 +43,9 @@ fn run(args: SetupArgs) -> Result<i32, Failure> {
         output::foreign(diff(change).as_bytes());
     }
     plan.notes.iter().for_each(|note| output::note(note));
+    if !args.remove && spec.mode != SetupMode::Mcp {
+        output::note(how_to_check(spec.client));
+    }
     match (plan.is_empty(), args.dry_run, args.remove) {
         (true, ..) => {}
         (_, true, _) => output::note("nothing was changed: this was a dry run"),

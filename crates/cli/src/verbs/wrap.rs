@@ -7,11 +7,14 @@ use std::path::Path;
 use std::process::Command;
 
 use clap::ValueEnum;
-use ringfence_service::{Client, LINK_BEGINS, Places, is_own_server, prepare, wrapped_run};
+use ringfence_service::{
+    Client, LINK_BEGINS, Places, PreparedRun, is_gate, is_own_server, prepare, wrapped_run,
+};
 
 use crate::args::{ClientName, WrapArgs};
 use crate::failure::Failure;
 use crate::output;
+use crate::spool::Noted;
 use crate::verbs::run::tell;
 
 pub(crate) fn wrap(args: WrapArgs) -> Result<i32, Failure> {
@@ -64,10 +67,23 @@ pub(crate) fn linked(argv: &[OsString]) -> Result<i32, Failure> {
 
 /// Nothing is printed beside the command's own output but what was denied, what a person can do about that, and why nothing ran.
 fn run(client: Client, command: &OsStr) -> Result<i32, Failure> {
-    let (spec, after) = wrapped_run(&Places::from_env()?, client, command)?.into_parts();
-    let report = prepare(Places::from_env()?, spec)?.run();
+    // Asked by a hook of ours whether this prefix is in force: nothing is to be run.
+    if is_gate(client, command) {
+        return Ok(0);
+    }
+    let places = Places::from_env()?;
+    let (spec, after) = wrapped_run(&places, client, command)?.into_parts();
+    let noted = Noted::wrapped(&spec, client, command);
+    let ran = prepare(places.clone(), spec).and_then(PreparedRun::run);
     after();
-    let report = report?;
+    let report = match ran {
+        Ok(report) => report,
+        Err(error) => {
+            noted.refused(&places, &error);
+            return Err(error.into());
+        }
+    };
+    noted.ended(&places, &report);
     tell(&report);
     if !report.outcome.denials.is_empty() {
         // There are no flags here that somebody could give.

@@ -5,7 +5,7 @@
 //!
 //! The table is run a second time through sessions, each row as the second command after a hostile first one
 //! (`hostile.rs`); a row that says nothing there tells why. A third time it is run in sandboxes that a pool made ahead, and
-//! once more, also in sessions, where bubblewrap makes them.
+//! once more, also in sessions, where bubblewrap or crun makes them, and by runc.
 //!
 //! `RINGFENCE_ESCAPE_ROW=name` runs only the rows whose name holds that word; `--no-capture` (nextest:
 //! `--success-output final`) shows how each row was held.
@@ -29,7 +29,7 @@ mod terminals;
 mod timeouts;
 mod workspaces;
 
-use ringfence_testing::{Identity, with_provider};
+use ringfence_testing::{Identity, has_docker, with_provider};
 
 /// One test a topic and identity: the table is long, and a test process has a price.
 macro_rules! topics {
@@ -67,6 +67,60 @@ macro_rules! topics {
             fn by_bwrap_in_a_session_as_user() {
                 let rows = crate::$topic::rows();
                 with_provider("bwrap", || row::check_in_session(stringify!($topic), &rows, Identity::User));
+            }
+
+            #[test]
+            fn by_docker_as_root() {
+                if has_docker() {
+                    with_provider("docker", || row::check(stringify!($topic), &crate::$topic::rows(), Identity::Root));
+                }
+            }
+
+            #[test]
+            fn by_docker_as_user() {
+                if has_docker() {
+                    with_provider("docker", || row::check(stringify!($topic), &crate::$topic::rows(), Identity::User));
+                }
+            }
+
+            #[test]
+            fn by_docker_in_a_session_as_root() {
+                let rows = crate::$topic::rows();
+                if has_docker() {
+                    with_provider("docker", || row::check_in_session(stringify!($topic), &rows, Identity::Root));
+                }
+            }
+
+            #[test]
+            fn by_crun_as_root() {
+                with_provider("oci:crun", || row::check(stringify!($topic), &crate::$topic::rows(), Identity::Root));
+            }
+
+            #[test]
+            fn by_crun_as_user() {
+                with_provider("oci:crun", || row::check(stringify!($topic), &crate::$topic::rows(), Identity::User));
+            }
+
+            #[test]
+            fn by_crun_in_a_session_as_root() {
+                let rows = crate::$topic::rows();
+                with_provider("oci:crun", || row::check_in_session(stringify!($topic), &rows, Identity::Root));
+            }
+
+            #[test]
+            fn by_crun_in_a_session_as_user() {
+                let rows = crate::$topic::rows();
+                with_provider("oci:crun", || row::check_in_session(stringify!($topic), &rows, Identity::User));
+            }
+
+            #[test]
+            fn by_runc_as_root() {
+                with_provider("oci:runc", || row::check(stringify!($topic), &crate::$topic::rows(), Identity::Root));
+            }
+
+            #[test]
+            fn by_runc_as_user() {
+                with_provider("oci:runc", || row::check(stringify!($topic), &crate::$topic::rows(), Identity::User));
             }
 
             #[test]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ringfence_testing::Victim;
+use ringfence_testing::{Stage, Victim};
 
 use crate::attempt::{Props, Twin, attempt};
 use crate::row::Row;
@@ -78,6 +78,13 @@ pub(crate) fn rows() -> Vec<Row> {
                 .twin(Twin::Host),
         );
     }
+    rows.push(
+        // One that every sandbox of this table is made with. Another may be the source of a secret.
+        attempt("maker-cmdline", "reads the arguments that the sandbox was made with in those of PID 1")
+            .set_up(|_| Props::default().var("made-with", Stage::get().probe_dir().display()))
+            .probe(["read", "/proc/{target}/cmdline", "{made-with}"])
+            .twin(Twin::Host),
+    );
     rows.extend(processes());
     rows
 }

@@ -52,7 +52,10 @@ fn under_terminal(scene: &Scene, line: Vec<String>) -> String {
     let mut args: Vec<String> = ["setsid", "--ctty", "--wait"].map(str::to_owned).to_vec();
     args.extend(line);
     crate::stdio::on_host(scene, &args, |command| {
-        command.stdin(end).env("RINGFENCE_STATE_DIR", scene.state());
+        command
+            .stdin(end)
+            .env("RINGFENCE_STATE_DIR", scene.state())
+            .envs(ringfence_testing::provider_environment());
     })
 }
 

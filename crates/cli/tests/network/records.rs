@@ -1,7 +1,7 @@
 //! What the result says of the network: connections and bytes for each process and name, what was tried, and the rules
 //! that `--learn` finds.
 
-use ringfence_testing::{Identity, Internet, Outcome, Scene, Server, Test, eventually};
+use ringfence_testing::{Identity, Internet, Outcome, Scene, Server, Session, Test, eventually};
 use serde_json::{Value, json};
 
 fn each(flags: &[&str], script: &str, check: impl Fn(&Outcome)) {
@@ -40,6 +40,51 @@ fn connections_are_counted_for_each_process_and_name() {
             assert!(["192.0.2.10", "2001:db8::10"].contains(&address), "{curl}");
         },
     );
+}
+
+/// In a session each command has its own: what another one did at the same time, or before, is not among it. The session's
+/// sums are right at once.
+#[test]
+fn a_command_of_a_session_has_the_connections_of_its_processes() {
+    let Some(internet) = Internet::get() else { return };
+    for identity in Identity::all() {
+        let scene = Scene::new(identity);
+        internet.machine.within(|| {
+            let session = Session::create(&scene, ["--allow-host", "good.test", "--allow-host", "api.test"]);
+            let beside =
+                session.detach(&[], "for n in $(seq 40); do curl -sSf http://api.test/ -o /dev/null; done");
+            let first = session.sh(
+                "(setsid curl -sSf https://good.test/big -o /dev/null) & wait; wget -qO- http://good.test/",
+            );
+            first.code(0);
+            let found = connections(&first);
+            assert!(found.iter().all(|connection| connection["host"] == "good.test"), "{found:#?}");
+            let curl = found.iter().find(|connection| connection["process"] == "curl").expect("curl's");
+            assert_eq!(curl["count"], 1, "{curl}");
+            assert!(curl["received"].as_u64().is_some_and(|bytes| bytes > 8 << 20), "{curl}");
+            let wget = found.iter().find(|connection| connection["process"] == "wget").expect("wget's");
+            assert_eq!(wget["count"], 1, "{wget}");
+            let _ = session.json("wait", &[&beside.to_string()]);
+            let (mut before, mut sent) = (session.json("stats", &[])["connections"].as_u64().unwrap(), 0);
+            assert_eq!(before, 42);
+            for _ in 0..10 {
+                let next = session.sh("curl -sSf http://good.test/ -o /dev/null");
+                let found = connections(&next);
+                assert_eq!(found.len(), 1, "{found:#?}");
+                assert_eq!(found[0]["count"], 1, "{found:#?}");
+                assert!(found[0]["received"].as_u64().is_some_and(|bytes| bytes > 100), "{found:#?}");
+                let stats = session.json("stats", &[]);
+                assert_eq!(stats["connections"], before + 1, "{stats}");
+                assert!(stats["sent"].as_u64() > Some(sent), "{stats}");
+                (before, sent) = (before + 1, stats["sent"].as_u64().unwrap());
+            }
+            let denied = session.sh("curl -s --max-time 5 https://evil.test/; true");
+            let json = denied.json.as_ref().unwrap();
+            assert!(json["network"]["tried"].to_string().contains("evil.test"), "{json}");
+            let none = session.sh("true");
+            assert_eq!(none.json.as_ref().unwrap()["network"], json!({ "connections": [], "tried": [] }));
+        });
+    }
 }
 
 /// Programs end their connections in many ways, some of them with a reset. What worked is not counted as an error.

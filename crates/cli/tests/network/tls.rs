@@ -10,6 +10,7 @@ const HTTP_RULES: &str = "[network]\nmode = \"allow\"\nallow = [\"{host}\"]\n\n[
 
 pub(crate) fn rows() -> Vec<Row> {
     let mut rows = server_names();
+    rows.extend(upgrades());
     rows.extend(certificates());
     rows.extend(fronting());
     rows
@@ -102,6 +103,53 @@ fn server_names() -> Vec<Row> {
                  stream.sendall(records(hello(b'good.test', b'evil.test')))\n\
                  if stream.recv(100): escaped('the server itself answered')",
             ),
+    ]
+}
+
+/// TLS that a protocol of its own leads up to.
+fn upgrades() -> Vec<Row> {
+    let row = |name: &str, what: &str, script: &str| {
+        attempt(format!("postgres-{name}"), what)
+            .grant(["db.test:5432"])
+            .python(&format!(
+                "request = b'\\0\\0\\0\\x08\\x04\\xd2\\x16\\x2f'\nstream = dial('db.test', 5432)\n{script}"
+            ))
+            .denied("db.test")
+            .row()
+    };
+    let asked = "stream.sendall(request)\nassert stream.recv(1) == b'S'\n";
+    vec![
+        row(
+            "sni-other",
+            "asks a granted PostgreSQL server for another host, once TLS is agreed on",
+            &format!("{asked}stream.sendall(records(hello(b'evil.test')))\nanswered(stream)"),
+        ),
+        row(
+            "sni-missing",
+            "names no host, once TLS is agreed on",
+            &format!("{asked}stream.sendall(records(hello(sni=False)))\nanswered(stream)"),
+        ),
+        row(
+            "sni-pieces",
+            "asks for another host in small pieces",
+            "stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)\n\
+             for byte in request:\n    stream.sendall(bytes([byte])); time.sleep(0.001)\n\
+             assert stream.recv(1) == b'S'\n\
+             for byte in records(hello(b'evil.test'), 30):\n    stream.sendall(bytes([byte])); time.sleep(0.001)\n\
+             answered(stream)",
+        ),
+        attempt("starttls-sni", "asks a granted mail server for another host, once TLS is agreed on")
+            .grant(["mail.test:587"])
+            .python(
+                "stream = dial('mail.test', 587)\n\
+                 read(stream, b'\\n')\n\
+                 stream.sendall(b'STARTTLS\\r\\n')\n\
+                 read(stream, b'\\n')\n\
+                 stream.sendall(records(hello(b'evil.test')))\n\
+                 answered(stream)",
+            )
+            .row()
+            .not_a_boundary(|_| true),
     ]
 }
 

@@ -119,3 +119,22 @@ fn nobody_else_is_served() {
     outcome.code(125).stderr_contains("belongs to another user");
     assert!(pool.test().profile("restrictive").run(["true"]).is_pooled());
 }
+
+/// As the help and the documents have it: the flag alone is the user's own pool.
+#[test]
+fn a_pool_at_its_own_place_needs_no_path() {
+    each(|scene| {
+        let none = Test::in_scene(scene).args(["--pool"]).profile("restrictive").plain().run(["true"]);
+        none.code(125).stderr_contains("no pool answers at").stderr_contains("pool.socket");
+        let running = Test::in_scene(scene)
+            .verb(["pool"])
+            .args(["--size", "1", "--profile", "restrictive"])
+            .spawn_call();
+        ringfence_testing::eventually("it listens", || scene.state().join("pool.socket").exists());
+        let pooled =
+            || Test::in_scene(scene).args(["--pool"]).profile("restrictive").run(["true"]).is_pooled();
+        ringfence_testing::eventually("its sandbox is ready", pooled);
+        running.signal(rustix::process::Signal::TERM);
+        let _ = running.wait();
+    });
+}

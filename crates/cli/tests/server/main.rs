@@ -2,9 +2,15 @@
 
 mod actions;
 mod approvals;
+mod ceilings;
+mod crowd;
 mod disk;
 mod doors;
+mod grants;
+mod hidden;
+mod images;
 mod issuer;
+mod keys;
 mod kills;
 mod life;
 mod pool;
@@ -17,6 +23,7 @@ mod skills;
 mod slow;
 mod snapshots;
 mod spool;
+mod surface;
 mod telemetry;
 mod tenancy;
 mod terminal;

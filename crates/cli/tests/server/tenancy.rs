@@ -15,7 +15,7 @@ fn each_role_does_what_it_may_and_nothing_else() {
     let run = json!({ "command": ["true"] });
     let (none, user) = (Value::Null, json!({ "name": "new", "role": "boss" }));
     // Statuses for viewer, operator, approver, admin. A body that is wrong in itself shows that the role was fine.
-    let table: [(&str, &str, &Value, [u16; 4]); 14] = [
+    let table: [(&str, &str, &Value, [u16; 4]); 20] = [
         ("GET", "/v1/me", &none, [200, 200, 200, 200]),
         ("GET", "/v1/status", &none, [200, 200, 200, 200]),
         ("GET", "/v1/sandboxes", &none, [200, 200, 200, 200]),
@@ -30,6 +30,12 @@ fn each_role_does_what_it_may_and_nothing_else() {
         ("GET", "/v1/audit", &none, [200, 200, 200, 200]),
         ("GET", "/v1/audit/verify", &none, [403, 403, 403, 200]),
         ("GET", "/v1/metrics", &none, [403, 403, 403, 200]),
+        ("GET", "/metrics", &none, [403, 403, 403, 200]),
+        ("POST", "/run", &run, [403, 200, 403, 200]),
+        ("POST", "/run/stream", &run, [403, 200, 403, 200]),
+        ("GET", "/.well-known/agent-skills/index.json", &none, [200, 200, 200, 200]),
+        ("GET", "/v1/sandboxes/none/ports/80/http/", &none, [403, 404, 403, 404]),
+        ("POST", "/mcp", &none, [406, 406, 406, 406]),
     ];
     for (method, path, body, expected) in table {
         for ((key, role), status) in keys.iter().zip(roles).zip(expected) {
@@ -61,6 +67,14 @@ fn beyond() -> Vec<(&'static str, Value)> {
         ("a larger /tmp", policy(json!({ "filesystem": { "tmp": "1T" } }))),
         ("a waiver of the network", policy(json!({ "waive": ["network"] }))),
         ("a waiver of system calls", policy(json!({ "waive": ["syscalls"] }))),
+        ("another provider", policy(json!({ "provider": "bwrap" }))),
+        ("a provider of containers", policy(json!({ "provider": "docker" }))),
+        ("a runtime's provider", policy(json!({ "provider": "oci" }))),
+        ("a provider by path", policy(json!({ "provider": "/usr/bin/true" }))),
+        ("a provider beside the policy", json!({ "provider": "bwrap" })),
+        ("an image", policy(json!({ "image": "debian" }))),
+        ("an image beside the policy", json!({ "image": "debian" })),
+        ("a runtime", policy(json!({ "runtime": "runc" }))),
         ("a host", policy(json!({ "network": { "allow": ["example.org"] } }))),
         ("a host by domains", json!({ "network": { "enabled": true, "allowed_domains": ["example.org"] } })),
         ("the open network", json!({ "network": { "enabled": true } })),
@@ -230,6 +244,36 @@ fn the_servers_own_files_are_not_visible() {
         assert!(!seen.contains("workspaces") && !seen.contains("audit"), "{seen}");
         let environment = looked(&server, key, "/proc/1/environ /proc/self/environ".into());
         assert!(!environment.contains("RINGFENCE_STATE_DIR"), "{environment}");
+    }
+}
+
+/// Nor is it told where they are, or whose account serves.
+#[test]
+fn the_servers_surroundings_are_nobodys_to_know() {
+    let scene = scene();
+    let elsewhere = scene.path("programs").display().to_string();
+    let path = format!("{elsewhere}:/usr/bin:/bin");
+    let variables =
+        [("PATH", path.as_str()), ("GOPATH", elsewhere.as_str()), ("CARGO_HOME", elsewhere.as_str())];
+    let server = Server::start_with(&scene, [] as [&str; 0], &variables);
+    let look =
+        json!(["sh", "-c", "env; cat /etc/passwd; echo; ls -d $HOME && touch $HOME/x && echo home is there"]);
+    for (user, role) in [("ada", "operator"), ("root", "admin")] {
+        let key = server.key(user, role);
+        let at = crate::sandbox(&server, &key, &json!({}));
+        for route in ["/v1/run".to_owned(), format!("{at}/exec")] {
+            let body = json!({ "command": look });
+            let told = server.ask(Some(&key), "POST", &route, Some(&body)).status(200).json();
+            let told = told["stdout"].as_str().expect("text");
+            let home = scene.path("home").display().to_string();
+            assert!(!told.contains(&home) && !told.contains(&elsewhere), "{route}: {told}");
+            assert!(
+                told.contains("HOME=/home/sandbox\n") && told.contains("home is there"),
+                "{route}: {told}"
+            );
+            assert!(told.contains("USER=sandbox\n"), "{route}: {told}");
+        }
+        let _ = server.ask(Some(&key), "DELETE", &at, None).status(204);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ringfence_testing::{Scene, Session, Stage, eventually};
+use ringfence_testing::{Identity, Leftovers, Scene, Session, Stage, Test, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{each, each_swept, mark, marked, nobody_remains};
@@ -256,4 +256,37 @@ fn a_paused_session_stands_still_and_its_time_runs_on() {
         eventually("it goes on", || count() > before);
         session.call("signal", &["--tree".to_owned(), process.to_string()]).code(0);
     });
+}
+
+/// Whoever notices first, and without another sandbox, which would sweep as it starts.
+#[test]
+fn what_a_killed_keeper_left_outside_is_taken_away_by_whoever_notices() {
+    for identity in Identity::all() {
+        for notices in ["ls", "rm", "inspect", "exec"] {
+            let scene = Scene::new(identity);
+            let before = Leftovers::before().without_fds().watch(scene.workspace()).marker(&scene.token);
+            let workspace = scene.workspace().display().to_string();
+            let session = Session::create(&scene, ["--workspace", &workspace]);
+            session.sh("sleep 1000 & exit 0").code(0);
+            kill_keeper(&session, Signal::KILL);
+            eventually("its lock is free", || is_unheld(&session));
+            let noticed = match notices {
+                "ls" => Test::in_scene(&scene).verb(["session", "ls"]).call(),
+                "exec" => session.call("exec", &["true"]),
+                verb => session.call::<&str>(verb, &[]),
+            };
+            let left = before.since_within(Duration::from_millis(500));
+            assert!(
+                left.is_empty(),
+                "after `session {notices}` as {identity:?}: {left:#?}\n{}",
+                noticed.describe()
+            );
+        }
+    }
+}
+
+fn is_unheld(session: &Session<'_>) -> bool {
+    use rustix::fs::{FlockOperation, flock};
+    let lock = std::fs::File::open(session.place().join("lock")).unwrap();
+    flock(lock, FlockOperation::NonBlockingLockShared).is_ok()
 }

@@ -116,6 +116,33 @@ fn forks_begin_where_the_session_is_and_go_their_own_ways() {
     });
 }
 
+/// What lies beneath a fork is its own: nobody else is ever told to have changed it.
+#[test]
+fn what_a_fork_changed_is_nobody_elses_change() {
+    each(|scene| {
+        scene.write("ws/file", "before\n");
+        scene.write("ws/gone", "before\n");
+        let session = Session::create(scene, direct(scene));
+        let (one, two) = (Session::named(scene), Session::named(scene));
+        for fork in [&one, &two] {
+            call(scene, &["session", "fork", &session.name, "--name", &fork.name]).code(0);
+        }
+        // A rollback and other forks share what they can with it.
+        for fork in [&one, &two] {
+            fork.sh("echo mine > file; rm gone; echo new > new").code(0);
+        }
+        session.sh("echo other > file").code(0);
+        for fork in [&one, &two] {
+            let listed = fork.call("diff", &["--list"]);
+            listed.code(0).stdout_contains("file");
+            assert!(!listed.output.contains("you changed it too"), "{}", listed.describe());
+            let diff = fork.json("diff", &[]);
+            let all = diff["changes"].as_array().unwrap();
+            assert!(all.len() == 3 && all.iter().all(|change| change["conflict"] == false), "{diff}");
+        }
+    });
+}
+
 #[test]
 fn an_overlay_is_committed_whole_without_protected_names_and_not_over_the_users_own_changes() {
     each(|scene| {

@@ -150,6 +150,43 @@ fn each_verb_has_json_of_one_shape() {
     assert_snapshot!("json", all.replace(name, "[SESSION]"));
 }
 
+/// What is written and what it becomes, piece by piece, then how it ended: one object a line.
+#[test]
+fn stdin_and_attach_have_json() {
+    let scene = Scene::new(Identity::User);
+    let session = Session::create(&scene, ["--profile", "restrictive"]);
+    let kept = session.detach(&["-i"], "read -r line; echo got $line; echo more >&2; exit 3").to_string();
+    let objects = |outcome: &Outcome| -> Vec<Value> {
+        let line = |line: &str| {
+            serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {}", outcome.describe()))
+        };
+        outcome.output.lines().map(line).collect()
+    };
+    let attached = session.test("attach", &["--json", "--from", "0", &kept]).spawn_call();
+    let wrote = session.test("stdin", &["--json", "--close", &kept]).stdin("a line\n").call();
+    assert_eq!(
+        objects(&wrote),
+        [serde_json::json!({ "process": 2, "written": 7, "closed": true })].map(|mut wanted| {
+            wanted["process"] = kept.parse::<u64>().unwrap().into();
+            wanted
+        })
+    );
+    let attached = attached.wait();
+    let said = objects(&attached);
+    let (end, pieces) = said.split_last().expect("an end");
+    assert_eq!(attached.exit, 3, "{}", attached.describe());
+    assert_eq!((&end["exit_code"], &end["end"]), (&3.into(), &"exited".into()), "{end}");
+    let of = |stream: &str| -> String {
+        let own = pieces.iter().filter(|piece| piece["stream"] == stream);
+        own.filter_map(|piece| piece["text"].as_str()).collect()
+    };
+    assert_eq!((of("stdout").as_str(), of("stderr").as_str()), ("got a line\n", "more\n"));
+    for verb in ["attach", "stdin"] {
+        let refused = objects(&session.test(verb, &["--json", "99"]).call());
+        assert!(refused[0]["error"]["message"].is_string(), "{refused:?}");
+    }
+}
+
 #[test]
 fn a_command_that_can_not_be_started_has_the_exit_code_of_a_shell() {
     let scene = Scene::new(Identity::User);

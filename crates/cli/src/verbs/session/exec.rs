@@ -78,7 +78,8 @@ pub(crate) fn in_foreground(
 ) -> Result<i32, Failure> {
     let argv = exec.argv.clone();
     let directory = exec.directory.clone();
-    let (result, captured) = attend(sandbox, exec, how).map_err(refused)?;
+    let (mut result, captured) = attend(sandbox, exec, how).map_err(refused)?;
+    sandbox.explain(&mut result, directory.as_deref(), &captured.stderr);
     let code = result.end.exit_code();
     if let ProcessEnd::NotStarted { stage, errno } = result.end {
         let start = sandbox.facts().map_err(refused)?.directory;
@@ -88,7 +89,7 @@ pub(crate) fn in_foreground(
             Stage::Stdio => ExecStage::Stdio,
             Stage::Program => ExecStage::Program,
         };
-        output::error(&explain_not_started(places, &argv, &directory, stage, errno));
+        output::error(&explain_not_started(places, &argv, &directory, None, stage, errno));
     }
     match how {
         Attending::Capture { .. } => print(code, result, captured),

@@ -4,8 +4,9 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use ringfence_sandbox::{LogReader, LogStream, ProcessInfo, Sandbox, SessionError, Text};
+use ringfence_sandbox::{LogReader, LogStream, ProcessInfo, ProcessResult, Sandbox, SessionError, Text};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::Serialize;
 
 use super::{done, open, refused};
 use crate::args::{
@@ -95,8 +96,8 @@ pub(super) fn stdin(args: &SessionStdinArgs) -> Result<i32, Failure> {
     let mut to = sandbox.stdin(args.process).map_err(refused)?;
     let copied = io::copy(&mut io::stdin().lock(), &mut to);
     drop(to);
-    match copied {
-        Ok(_) => {}
+    let written = match copied {
+        Ok(written) => written,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
             return Err(Failure::new(
                 format!("process {} has ended, or has closed its stdin", args.process),
@@ -106,11 +107,12 @@ pub(super) fn stdin(args: &SessionStdinArgs) -> Result<i32, Failure> {
         Err(error) => {
             return Err(Failure::new(format!("cannot write to the process: {error}"), "try again"));
         }
-    }
+    };
     if args.close {
         sandbox.close_stdin(args.process).map_err(refused)?;
     }
-    Ok(0)
+    let told = serde_json::json!({ "process": args.process, "written": written, "closed": args.close });
+    Ok(done(args.json, told))
 }
 
 pub(super) fn logs(args: &SessionLogsArgs) -> Result<i32, Failure> {
@@ -183,6 +185,14 @@ fn follow(sandbox: &Sandbox, process: u32, shown: &mut Shown) -> Result<(), Fail
     }
 }
 
+/// The last object of `attach --json`.
+#[derive(Serialize)]
+struct Ended {
+    exit_code: i32,
+    #[serde(flatten)]
+    result: ProcessResult,
+}
+
 pub(super) fn attach(args: &SessionAttachArgs) -> Result<i32, Failure> {
     let sandbox = open(&args.name)?;
     let now = |sandbox: &Sandbox| -> Result<u64, SessionError> {
@@ -194,7 +204,7 @@ pub(super) fn attach(args: &SessionAttachArgs) -> Result<i32, Failure> {
         Some(from) => from,
         None => now(&sandbox).map_err(refused)?,
     };
-    let mut shown = Shown { reader: reader(&sandbox, args.process, from)?, json: false };
+    let mut shown = Shown { reader: reader(&sandbox, args.process, from)?, json: args.json };
     let mut watched = sandbox.watch(args.process).map_err(refused)?;
     // One that takes no input is followed only.
     let mut to = sandbox.stdin(args.process).ok();
@@ -210,7 +220,12 @@ pub(super) fn attach(args: &SessionAttachArgs) -> Result<i32, Failure> {
             (!polled[0].revents().is_empty(), polled.get(1).is_some_and(|stdin| !stdin.revents().is_empty()));
         shown.show()?;
         if ended {
-            return watched.wait().map(|result| result.end.exit_code()).map_err(refused);
+            let result = watched.wait().map_err(refused)?;
+            let exit_code = result.end.exit_code();
+            if args.json {
+                output::json(&Ended { exit_code, result });
+            }
+            return Ok(exit_code);
         }
         if typed && !pass_on(&stdin, &mut to) {
             to = None;
