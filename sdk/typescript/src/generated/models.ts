@@ -87,6 +87,8 @@ export interface CreateRequest {
   files?: FileWanted[];
   /** It ends when nothing was done in it for so long. */
   idle_ms?: number | null;
+  /** Show the system directories of this image in place of the host's: the one of your role's ceiling. */
+  image?: string | null;
   /** Yours to give and to find it by. */
   labels?: JsonObject;
   /** For people; one living sandbox of yours has it at a time. */
@@ -159,6 +161,8 @@ export interface ErrorDetail {
 /** What came of a command. */
 export interface ExecAnswer {
   duration_ms: number;
+  /** Why the command itself could not be started. */
+  error?: JsonObject | null;
   exit_code: number;
   result: JsonObject;
   signal?: number | null;
@@ -262,7 +266,10 @@ export interface KeyPage {
 }
 
 export interface KeyRequest {
-  /** From now. */
+  /**
+   * From now.
+   * A key that ends makes none that outlives it: the answer says when this one ends.
+   */
   expires_ms?: number | null;
   label?: string | null;
   /** Your own role where none is given; never more than the user's. */
@@ -310,7 +317,7 @@ export interface NewKeyAnswer {
   revoked?: number | null;
   role: string;
   user: string;
-  /** Shown this once. */
+  /** Shown this once; empty where the answer is told again for an `Idempotency-Key`. */
   key: string;
 }
 
@@ -420,6 +427,8 @@ export interface RunRequest {
   cwd?: string | null;
   env?: Record<string, string>;
   files?: FileWanted[];
+  /** Show the system directories of this image in place of the host's: the one of your role's ceiling. */
+  image?: string | null;
   /** A command whose stream breaks off goes on, and the stream can be taken up with `Last-Event-ID`. */
   keep?: boolean;
   network?: NetworkWanted | null;

@@ -228,7 +228,7 @@ export function peopleKeys(query: { after?: string; limit?: number } = {}): Oper
   };
 }
 
-/** Make a key. */
+/** Make a key, of no more than your own role and for no longer than the key that you use. */
 export function peopleAddKey(body: KeyRequest): Operation<NewKeyAnswer> {
   return {
     method: "POST",
@@ -239,7 +239,7 @@ export function peopleAddKey(body: KeyRequest): Operation<NewKeyAnswer> {
   };
 }
 
-/** Revoke a key, for good. */
+/** Revoke a key, for good: one of your own whose role is no more than that of the key that you use; any, for admins. */
 export function peopleRevokeKey(id: string): Operation<void> {
   return {
     method: "DELETE",
@@ -497,7 +497,7 @@ export function filesDownload(id: string, query: { path: string }): Operation<Ui
 
 /**
  * Write the files and directories of a tar below a directory, which is made where it isn't there. Links, devices, `..` and
- * absolute paths are refused; what came before them in the stream is written.
+ * absolute paths are refused, and so is a tree with a file that a rule would have a person look at: nothing is written then.
  */
 export function filesUpload(id: string, body: Uint8Array, query: { path: string }): Operation<UploadAnswer> {
   return {
@@ -889,7 +889,7 @@ export function snapshotsList(query: { sandbox?: string; user?: string; after?: 
   };
 }
 
-/** Take in a snapshot that was exported, as one of your own. */
+/** Take in a snapshot that was exported, as one of your own. One with a file that a rule would have a person look at is refused. */
 export function snapshotsImport(body: Uint8Array): Operation<SnapshotAnswer> {
   return {
     method: "POST",

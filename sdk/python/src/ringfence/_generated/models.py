@@ -233,6 +233,8 @@ class CreateRequest(TypedDict, total=False):
     files: list[FileWanted]
     # It ends when nothing was done in it for so long.
     idle_ms: int | None
+    # Show the system directories of this image in place of the host's: the one of your role's ceiling.
+    image: str | None
     # Yours to give and to find it by.
     labels: dict[str, Any]
     # For people; one living sandbox of yours has it at a time.
@@ -353,6 +355,8 @@ class ExecAnswer:
     """What came of a command."""
 
     duration_ms: int
+    # Why the command itself could not be started.
+    error: dict[str, Any] | None = None
     exit_code: int
     result: dict[str, Any]
     signal: int | None = None
@@ -367,6 +371,7 @@ class ExecAnswer:
     def from_json(cls, data: Any) -> ExecAnswer:
         return cls(
             duration_ms=data["duration_ms"],
+            error=data.get("error"),
             exit_code=data["exit_code"],
             result=data["result"],
             signal=data.get("signal"),
@@ -531,7 +536,7 @@ class KeyPage:
 
 
 class KeyRequest(TypedDict, total=False):
-    # From now.
+    # From now. A key that ends makes none that outlives it: the answer says when this one ends.
     expires_ms: int | None
     label: str | None
     # Your own role where none is given; never more than the user's.
@@ -602,7 +607,7 @@ class NewKeyAnswer:
     revoked: int | None = None
     role: str
     user: str
-    # Shown this once.
+    # Shown this once; empty where the answer is told again for an `Idempotency-Key`.
     key: str
 
     @classmethod
@@ -804,6 +809,8 @@ class RunRequestOptions(TypedDict, total=False):
     cwd: str | None
     env: dict[str, str]
     files: list[FileWanted]
+    # Show the system directories of this image in place of the host's: the one of your role's ceiling.
+    image: str | None
     # A command whose stream breaks off goes on, and the stream can be taken up with `Last-Event-ID`.
     keep: bool
     network: NetworkWanted | None

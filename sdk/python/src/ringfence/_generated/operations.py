@@ -234,7 +234,7 @@ def people_keys(*, after: str | None = None, limit: int | None = None) -> Operat
 
 
 def people_add_key(body: KeyRequest) -> Operation[NewKeyAnswer]:
-    """Make a key."""
+    """Make a key, of no more than your own role and for no longer than the key that you use."""
     return Operation(
         "POST",
         "/v1/keys",
@@ -245,7 +245,9 @@ def people_add_key(body: KeyRequest) -> Operation[NewKeyAnswer]:
 
 
 def people_revoke_key(id: str) -> Operation[None]:
-    """Revoke a key, for good."""
+    """Revoke a key, for good: one of your own whose role is no more than that of the key that you use; any, for
+    admins.
+    """
     return Operation(
         "DELETE",
         path_of("/v1/keys/{id}", id=id),
@@ -500,7 +502,8 @@ def files_download(id: str, *, path: str) -> Operation[bytes]:
 def files_upload(id: str, body: bytes, *, path: str) -> Operation[UploadAnswer]:
     """Write the files and directories of a tar below a directory, which is made where it isn't there. Links, devices,
     `..` and
-    absolute paths are refused; what came before them in the stream is written.
+    absolute paths are refused, and so is a tree with a file that a rule would have a person look at: nothing is
+    written then.
     """
     return Operation(
         "PUT",
@@ -899,7 +902,9 @@ def snapshots_list(*, sandbox: str | None = None, user: str | None = None, after
 
 
 def snapshots_import(body: bytes) -> Operation[SnapshotAnswer]:
-    """Take in a snapshot that was exported, as one of your own."""
+    """Take in a snapshot that was exported, as one of your own. One with a file that a rule would have a person look
+    at is refused.
+    """
     return Operation(
         "POST",
         "/v1/snapshots/import",
