@@ -1,5 +1,6 @@
-//! Measures a `sandbox_run` over the Model Context Protocol, on stdio and over HTTP, beside a `ping` of the same connection,
-//! which is all that the protocol itself costs, and beside a plain fork and exec of the same program.
+//! Measures a `sandbox_run` over the Model Context Protocol, on stdio and over HTTP, beside the same call to a tool that only
+//! gives back what it gets, in the same SDK, which is what the protocol itself costs, and beside a plain fork and exec of the
+//! same program.
 //!
 //! `mcp [--quick] [--out DIR]` writes MCP.md. A missed bar is a result, not an error: only what keeps it from measuring
 //! fails.
@@ -22,7 +23,7 @@ const PROGRAM: &str = "/bin/true";
 const BAR: f64 = 2.0;
 
 fn main() -> Result<()> {
-    let (mut rounds, mut out) = (300, PathBuf::from("bench"));
+    let (mut rounds, mut out) = (2000, PathBuf::from("bench"));
     let mut words = std::env::args_os().skip(1);
     while let Some(word) = words.next() {
         match word.to_str() {
@@ -37,7 +38,8 @@ fn main() -> Result<()> {
     ensure!(ringfence.exists(), "the ringfence program is not built: cargo build --release");
     let mut stdio = OverStdio::start(&ringfence, place.path())?;
     let mut http = Http::start(&ringfence, place.path())?;
-    let rows = measure(rounds, &mut stdio, &mut http)?;
+    let mut echo = (OverStdio::echo()?, Http::echo()?);
+    let rows = measure(rounds, &mut stdio, &mut http, &mut echo)?;
     let text = report(&machine, &rows);
     print!("{text}");
     std::fs::create_dir_all(&out)?;
@@ -48,7 +50,7 @@ fn main() -> Result<()> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Spawn,
-    Ping(bool),
+    Echo(bool),
     Run(bool),
     WriteAndRun(bool),
 }
@@ -58,17 +60,22 @@ impl What {
         let over = |http: bool| if http { "HTTP" } else { "stdio" };
         match self {
             Self::Spawn => "plain fork, exec, wait".into(),
-            Self::Ping(http) => format!("`ping` over {}", over(http)),
+            Self::Echo(http) => format!("a bare echo tool over {}", over(http)),
             Self::Run(http) => format!("`sandbox_run` over {}", over(http)),
             Self::WriteAndRun(http) => format!("`sandbox_file_write` and `sandbox_run` over {}", over(http)),
         }
     }
 }
 
-fn measure(rounds: usize, stdio: &mut OverStdio, http: &mut Http) -> Result<Vec<(What, Spread)>> {
+fn measure(
+    rounds: usize,
+    stdio: &mut OverStdio,
+    http: &mut Http,
+    echo: &mut (OverStdio, Http),
+) -> Result<Vec<(What, Spread)>> {
     let mut all = vec![What::Spawn];
     all.extend(
-        [false, true].iter().flat_map(|http| [What::Ping(*http), What::Run(*http), What::WriteAndRun(*http)]),
+        [false, true].iter().flat_map(|http| [What::Echo(*http), What::Run(*http), What::WriteAndRun(*http)]),
     );
     let mut samples: Vec<Vec<f64>> = vec![Vec::new(); all.len()];
     let mut order = Order::default();
@@ -79,8 +86,8 @@ fn measure(rounds: usize, stdio: &mut OverStdio, http: &mut Http) -> Result<Vec<
             let begun = Instant::now();
             match all[turn] {
                 What::Spawn => spawn()?,
-                What::Ping(false) => ping(stdio)?,
-                What::Ping(true) => ping(http)?,
+                What::Echo(false) => echoed(&mut echo.0)?,
+                What::Echo(true) => echoed(&mut echo.1)?,
                 What::Run(false) => run(stdio)?,
                 What::Run(true) => run(http)?,
                 What::WriteAndRun(false) => write_and_run(stdio)?,
@@ -102,8 +109,11 @@ fn spawn() -> Result<()> {
     Ok(())
 }
 
-fn ping(connection: &mut impl Connection) -> Result<()> {
-    connection.ask("ping", &json!({})).map(drop)
+/// The same arguments, so that as much is read and written.
+fn echoed(connection: &mut impl Connection) -> Result<()> {
+    let told = call(connection, "echo", json!({ "command": [PROGRAM] }))?;
+    ensure!(told["command"][0] == PROGRAM, "{told}");
+    Ok(())
 }
 
 fn call(connection: &mut impl Connection, tool: &str, arguments: Value) -> Result<Value> {
@@ -146,12 +156,12 @@ fn report(machine: &Machine, rows: &[(What, Spread)]) -> String {
     }
     text.push('\n');
     for http in [false, true] {
-        let ours = (of(What::Run(http)) - of(What::Ping(http))) / spawn;
+        let ours = (of(What::Run(http)) - of(What::Echo(http))) / spawn;
         let kept = if ours <= BAR { "kept" } else { "missed" };
         let over = if http { "HTTP" } else { "stdio" };
         let _ = writeln!(
             text,
-            "Our part over {over} (`sandbox_run` less `ping`) is {ours:.2}x a plain fork and exec; the bar of {BAR}x is {kept}.\n"
+            "Our part over {over} (`sandbox_run` less the echo tool) is {ours:.2}x a plain fork and exec; the bar of {BAR}x is {kept}.\n"
         );
     }
     text

@@ -1,4 +1,5 @@
-//! Two connections to the protocol: the pipes of a `ringfence mcp`, and a kept connection to `/mcp` of a server.
+//! Connections to the protocol: the pipes of a program, `ringfence mcp` or `mcp_echo`, and a kept connection to `/mcp` of a
+//! server of either.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -25,6 +26,13 @@ fn request(id: u64, method: &str, params: &Value) -> String {
 
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
+/// Where this one's own programs are.
+fn echo() -> Result<Command> {
+    let program = std::env::current_exe()?.with_file_name("mcp_echo");
+    ensure!(program.exists(), "mcp_echo is not built: cargo build --release -p ringfence-bench");
+    Ok(Command::new(program))
+}
+
 fn command(ringfence: &Path, place: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(ringfence);
     command.args(words).env("RINGFENCE_STATE_DIR", place.join("state")).current_dir(place);
@@ -41,11 +49,19 @@ pub(crate) struct Stdio {
 
 impl Stdio {
     pub(crate) fn start(ringfence: &Path, place: &Path) -> Result<Self> {
-        let mut child = command(ringfence, place, &["mcp", "--private"])
+        Self::of(command(ringfence, place, &["mcp", "--private"]))
+    }
+
+    pub(crate) fn echo() -> Result<Self> {
+        Self::of(echo()?)
+    }
+
+    fn of(mut command: Command) -> Result<Self> {
+        let mut child = command
             .stdin(std::process::Stdio::piped())
             .stdout(std::process::Stdio::piped())
             .spawn()
-            .context("cannot start ringfence mcp")?;
+            .context("cannot start a server on stdio")?;
         let to = child.stdin.take();
         let from = BufReader::new(child.stdout.take().context("no pipe")?);
         let mut this = Self { child, to, from, next: 0 };
@@ -68,7 +84,7 @@ impl Connection for Stdio {
         self.send(&request(id, method, params))?;
         loop {
             let mut line = String::new();
-            ensure!(self.from.read_line(&mut line)? > 0, "ringfence mcp has ended");
+            ensure!(self.from.read_line(&mut line)? > 0, "the server has ended");
             let mut message: Value = serde_json::from_str(&line)?;
             if message["id"] == id {
                 ensure!(message.get("error").is_none(), "{method}: {message}");
@@ -95,24 +111,39 @@ pub(crate) struct Http {
 
 impl Http {
     pub(crate) fn start(ringfence: &Path, place: &Path) -> Result<Self> {
-        let mut server = command(ringfence, place, &["serve", "--json", "--listen", "127.0.0.1:0"])
+        let (server, address) =
+            Self::serve(command(ringfence, place, &["serve", "--json", "--listen", "127.0.0.1:0"]))?;
+        let key = command(ringfence, place, &["key", "create", "--user", "bench"]).output()?;
+        let key = String::from_utf8(key.stdout)?;
+        Self::connect(server, &address, &format!("authorization: Bearer {}\r\n", key.trim()))
+    }
+
+    pub(crate) fn echo() -> Result<Self> {
+        let mut command = echo()?;
+        command.arg("--http");
+        let (server, address) = Self::serve(command)?;
+        Self::connect(server, &address, "")
+    }
+
+    fn serve(mut command: Command) -> Result<(Child, String)> {
+        let mut server = command
             .stdout(std::process::Stdio::piped())
             .stderr(std::process::Stdio::null())
             .spawn()
-            .context("cannot start ringfence serve")?;
+            .context("cannot start a server")?;
         let mut told = String::new();
         BufReader::new(server.stdout.take().context("no pipe")?).read_line(&mut told)?;
         let told: Value = serde_json::from_str(&told).context("the server did not start")?;
         let address = told["addresses"][0].as_str().and_then(|url| url.strip_prefix("http://"));
-        let address = address.context("no address")?.to_owned();
-        let key = command(ringfence, place, &["key", "create", "--user", "bench"]).output()?;
-        let key = String::from_utf8(key.stdout)?;
-        let stream = TcpStream::connect(&address)?;
+        Ok((server, address.context("no address")?.to_owned()))
+    }
+
+    fn connect(server: Child, address: &str, key: &str) -> Result<Self> {
+        let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         let head = format!(
-            "POST /mcp HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
-             accept: application/json, text/event-stream\r\n",
-            key.trim()
+            "POST /mcp HTTP/1.1\r\nhost: {address}\r\n{key}content-type: application/json\r\n\
+             accept: application/json, text/event-stream\r\n"
         );
         let mut this = Self { server, stream: BufReader::new(stream), head, session: None, next: 0 };
         this.ask("initialize", &hello())?;

@@ -30,7 +30,10 @@ impl Amount {
     const QUICK: Self = Self { connections: 64, time: Duration::from_secs(3), rounds: 10 };
 }
 
+/// With nothing of the caller's to write to: a sandbox whose walls were closed ahead.
 const RUN: &str = r#"{"command":["/bin/true"],"workspace":"private"}"#;
+/// As a request is that says no more: in the caller's own workspace.
+const PLAIN: &str = r#"{"command":["/bin/true"]}"#;
 
 fn main() -> Result<()> {
     let mut quick = false;
@@ -81,10 +84,11 @@ fn milliseconds(time: Duration) -> f64 {
 /// One after the other, in turns, on one connection.
 fn one_by_one(place: &Place, amount: Amount) -> Result<Vec<Row>> {
     let mut client = Client::connect(place)?;
-    let mut samples: [(&str, Vec<f64>); 5] = [
+    let mut samples: [(&str, Vec<f64>); 6] = [
         ("plain fork, exec, wait", Vec::new()),
         ("`ringfence run -- /bin/true`", Vec::new()),
-        ("`POST /v1/run` of `/bin/true`", Vec::new()),
+        ("`POST /v1/run` of `/bin/true`, private workspace", Vec::new()),
+        ("`POST /v1/run` of `/bin/true`, the caller's workspace (the default)", Vec::new()),
         ("HTTP itself: `GET /healthz`", Vec::new()),
         ("with a key: `GET /v1/me`", Vec::new()),
     ];
@@ -95,7 +99,8 @@ fn one_by_one(place: &Place, amount: Amount) -> Result<Vec<Row>> {
                 0 => ran(&mut Command::new("/bin/true"))?,
                 1 => ran(&mut place.direct())?,
                 2 => client.ask("POST", "/v1/run", RUN)?,
-                3 => client.ask("GET", "/healthz", "")?,
+                3 => client.ask("POST", "/v1/run", PLAIN)?,
+                4 => client.ask("GET", "/healthz", "")?,
                 _ => client.ask("GET", "/v1/me", "")?,
             }
             // The first ones warm up.
