@@ -1,6 +1,6 @@
 //! The processes of a session: `ps`, `logs`, `signal`, `attach`, `stdin`, `wait`
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ pub(super) fn wait(args: &SessionProcessArgs) -> Result<i32, Failure> {
 pub(super) fn stdin(args: &SessionStdinArgs) -> Result<i32, Failure> {
     let sandbox = open(&args.name)?;
     let mut to = sandbox.stdin(args.process).map_err(refused)?;
-    let copied = io::copy(&mut io::stdin().lock(), &mut to);
+    let copied = pour(&mut io::stdin().lock(), &mut to);
     drop(to);
     let written = match copied {
         Ok(written) => written,
@@ -113,6 +113,23 @@ pub(super) fn stdin(args: &SessionStdinArgs) -> Result<i32, Failure> {
     }
     let told = serde_json::json!({ "process": args.process, "written": written, "closed": args.close });
     Ok(done(args.json, told))
+}
+
+/// All of it, read before it is written: `io::copy` splices, and a pipe whose reader took all and went is an error to it
+/// before the end of what there was to say is seen.
+fn pour(from: &mut impl Read, to: &mut impl Write) -> io::Result<u64> {
+    let (mut buffer, mut written) = (vec![0; 1 << 16], 0);
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(written),
+            Ok(read) => {
+                to.write_all(&buffer[..read])?;
+                written += read as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 pub(super) fn logs(args: &SessionLogsArgs) -> Result<i32, Failure> {
