@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{SocketFlags, accept_with};
 
@@ -38,11 +39,14 @@ pub(super) enum Heard {
 }
 
 impl Clients {
-    /// Let those in who wait at the door.
+    /// Let those in who wait at the door. Where the room is full of some who have gone meanwhile, the rest wait until those
+    /// have been heard.
     pub(super) fn accept(&mut self, door: BorrowedFd<'_>) -> Vec<ClientId> {
         let mut new = Vec::new();
         // It does not wait: the door itself is non-blocking.
-        while let Ok(socket) = accept_with(door, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+        while (self.all.len() < MOST || !self.has_gone())
+            && let Ok(socket) = accept_with(door, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
+        {
             if !is_own(&socket) {
                 continue;
             }
@@ -56,6 +60,15 @@ impl Clients {
             }
         }
         new
+    }
+
+    /// Somebody has hung up, and it was not noticed yet.
+    fn has_gone(&self) -> bool {
+        let clients = self.all.values().map(|client| client.link.as_fd());
+        let mut polled: Vec<PollFd<'_>> =
+            clients.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::RDHUP)).collect();
+        let _ = poll(&mut polled, Some(&Timespec::default()));
+        polled.iter().any(|fd| !fd.revents().is_empty())
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (ClientId, BorrowedFd<'_>)> {
