@@ -187,12 +187,13 @@ fn in_a_runtime(state: &Path) {
         let listed =
             files.with(|files| files.list(Path::new("/workspace"), ListLimit(10)).unwrap()).await.unwrap();
         assert_eq!(listed.len(), 1);
-        let process = sandbox.exec(shell("sleep 1000")).await.unwrap();
+        let mut process = sandbox.exec(shell("sleep 1000")).await.unwrap();
         sandbox.pause().await.unwrap();
         assert!(sandbox.status().await.unwrap().paused);
         sandbox.resume().await.unwrap();
         sandbox.extend(Some(Duration::from_secs(60)), None).await.unwrap();
         sandbox.signal(process.id(), 9, true).await.unwrap();
+        assert_eq!(process.wait().await.unwrap().end, ProcessEnd::Signaled { signal: 9 });
         assert!(sandbox.stats().await.unwrap().processes < 3);
         assert!(sandbox.processes().await.unwrap().len() >= 4);
         for session in [fork, sandbox] {
