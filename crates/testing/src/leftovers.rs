@@ -134,7 +134,7 @@ impl Leftovers {
 }
 
 fn mounts(found: &mut BTreeSet<String>) {
-    for line in fs::read_to_string("/proc/self/mountinfo").unwrap_or_default().lines() {
+    for line in fs::read_to_string("/proc/thread-self/mountinfo").unwrap_or_default().lines() {
         let fields: Vec<&str> = line.split(' ').collect();
         if let (Some(id), Some(point)) = (fields.first(), fields.get(4)) {
             found.insert(format!("mount {id} on {point}"));

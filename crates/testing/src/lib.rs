@@ -30,6 +30,7 @@ mod internet;
 mod keyring;
 mod leftovers;
 mod outcome;
+mod own_mounts;
 mod pool;
 mod processes;
 mod provider;
@@ -55,6 +56,7 @@ pub use internet::{
 pub use keyring::Keyring;
 pub use leftovers::Leftovers;
 pub use outcome::{Denial, Outcome};
+pub use own_mounts::own_mounts;
 pub use pool::Pool;
 pub use processes::{Process, children, processes_with_marker};
 pub use provider::{provider_environment, provider_flags, with_provider};

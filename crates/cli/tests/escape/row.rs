@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use ringfence_testing::{Identity, Leftovers};
+use ringfence_testing::{Identity, Leftovers, own_mounts};
 
 /// How one side of a row went: how it was shown, or why this machine can't show it (not root, no such device).
 pub(crate) enum Shown {
@@ -129,6 +129,7 @@ pub(crate) fn check_pooled(topic: &str, rows: &[Row], identity: Identity) {
     if !identity.is_available() {
         return;
     }
+    own_mounts();
     let mut report = Report::new();
     for row in wanted(rows) {
         match &row.pooled {

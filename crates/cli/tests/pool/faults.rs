@@ -1,7 +1,7 @@
 //! Every step of a start in two parts made to fail in turn, on both sides of the fork: the pool or the run is refused, and
 //! nothing is left behind. `RINGFENCE_FAULT` exists in debug builds only.
 
-use ringfence_testing::{Identity, Leftovers, Pool, Scene};
+use ringfence_testing::{Identity, Leftovers, Pool, Scene, own_mounts};
 
 use crate::CLOSED;
 
@@ -38,6 +38,7 @@ fn fail_each_step(identity: Identity, side: &str, pool_flags: &[&str], flags: &[
 
 #[test]
 fn every_step_may_fail_where_the_order_brings_mounts() {
+    own_mounts();
     for identity in Identity::all() {
         let (pool, run) = (["--size", "1", "--profile", "restrictive"], ["--profile", "restrictive"]);
         let parent = fail_each_step(identity, "parent", &pool, &run);
@@ -48,6 +49,7 @@ fn every_step_may_fail_where_the_order_brings_mounts() {
 
 #[test]
 fn every_step_may_fail_where_the_walls_were_closed_ahead() {
+    own_mounts();
     for identity in Identity::all() {
         let pool = [&["--size", "1", "--closed"][..], &CLOSED].concat();
         let parent = fail_each_step(identity, "parent", &pool, &CLOSED);

@@ -7,10 +7,11 @@ mod kills;
 mod serve;
 mod stale;
 
-use ringfence_testing::{Identity, Leftovers, Scene};
+use ringfence_testing::{Identity, Leftovers, Scene, own_mounts};
 
 /// In a fresh scene as each identity; nothing of the drill may be left.
 fn each(drill: impl Fn(&Scene)) {
+    own_mounts();
     for identity in Identity::all() {
         let scene = Scene::new(identity);
         let before = Leftovers::before().without_fds().watch(scene.workspace()).marker(&scene.token);

@@ -105,6 +105,7 @@ fn nobody_else_is_served() {
         return;
     }
     use std::os::unix::fs::PermissionsExt;
+    ringfence_testing::own_mounts();
     let scene = ringfence_testing::Scene::new(Identity::Root);
     let pool = Pool::start(&scene, ["--size", "1", "--profile", "restrictive"]);
     let mode = std::fs::metadata(pool.socket()).unwrap().permissions().mode();

@@ -1,6 +1,6 @@
 //! The server's stock of sandboxes made ahead.
 
-use ringfence_testing::{Identity, Leftovers, Scene, Server, children, eventually};
+use ringfence_testing::{Identity, Leftovers, Scene, Server, children, eventually, own_mounts};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -19,6 +19,7 @@ fn run(server: &Server<'_>, key: &str, body: &Value) -> Value {
 
 #[test]
 fn runs_that_come_again_find_a_sandbox_ready_and_each_its_own() {
+    own_mounts();
     for identity in Identity::all() {
         let before = Leftovers::before();
         {
@@ -54,6 +55,7 @@ fn runs_that_come_again_find_a_sandbox_ready_and_each_its_own() {
 /// More than a socket takes at once.
 #[test]
 fn a_long_order_reaches_a_sandbox_that_waits_whole() {
+    own_mounts();
     let scene = scene();
     let server = server(&scene);
     let (key, admin) = (server.key("ada", "operator"), server.key("root", "admin"));
@@ -68,6 +70,7 @@ fn a_long_order_reaches_a_sandbox_that_waits_whole() {
 
 #[test]
 fn what_a_ceiling_hides_is_hidden_from_a_run_that_was_waited_for() {
+    own_mounts();
     let scene = scene();
     let server = server(&scene);
     let (key, admin) = (server.key("ada", "operator"), server.key("root", "admin"));
@@ -83,6 +86,7 @@ fn what_a_ceiling_hides_is_hidden_from_a_run_that_was_waited_for() {
 
 #[test]
 fn without_its_helper_a_server_ends_and_leaves_nothing() {
+    own_mounts();
     let before = Leftovers::before();
     {
         let scene = scene();
@@ -99,6 +103,7 @@ fn without_its_helper_a_server_ends_and_leaves_nothing() {
 
 #[test]
 fn a_killed_server_leaves_nothing_of_its_stock() {
+    own_mounts();
     let before = Leftovers::before();
     {
         let scene = scene();
