@@ -36,17 +36,14 @@ impl Provider for Bwrap {
             Err((why, fix)) => return Presence::Missing { why, fix },
         };
         match ask_version(&program).map(|text| (parse_version(&text), text)) {
-            Some((Some(found), text)) if found >= OLDEST => {
+            Ok((Some(found), text)) if found >= OLDEST => {
                 Presence::Here { program: Some(program), version: text }
             }
-            Some((_, text)) => Presence::Missing {
+            Ok((_, text)) => Presence::Missing {
                 why: format!("{} is `{text}`, which is too old or unknown", program.display()),
                 fix: format!("install bubblewrap {}.{} or later", OLDEST.0, OLDEST.1),
             },
-            None => Presence::Missing {
-                why: format!("{} --version says nothing", program.display()),
-                fix: "install bubblewrap again".into(),
-            },
+            Err(why) => Presence::Missing { why, fix: "install bubblewrap again".into() },
         }
     }
 

@@ -159,11 +159,12 @@ impl Runtime {
                 "--runtime crun or runc, or run the bundle that `ringfence oci bundle` writes with it".into(),
             ));
         }
-        let text = ask_version(&program).unwrap_or_default();
+        let again = || format!("install {name} again: {}", self.install);
+        let text = ask_version(&program).map_err(|why| (why, again()))?;
         let Some((version, numbers)) = parse_version(name, &text) else {
             return Err((
                 format!("{} --version does not say which {name} it is", program.display()),
-                format!("install {name} again: {}", self.install),
+                again(),
             ));
         };
         if numbers < self.oldest {
