@@ -481,32 +481,86 @@ fn a_bundle_is_refused_what_it_cannot_hold() {
     );
 }
 
-/// docs/providers.md: what each provider holds each clause by, from the receipts themselves.
+/// Docker's own control group is one that an ordinary user may not take guard out of.
 #[test]
-fn the_table_of_providers_is_that_of_the_receipts() {
-    let toml = "[filesystem]\nread = ['/srv/data']\nwrite = ['/srv/out']\n[limits]\ncpus = 1\nwall_time = '1m'\n\
-                connections = 8\nbandwidth = '1M'\n[network]\nallow = ['example.org']";
-    let mut request = request(ProfileName::Moderate, toml);
-    request.stream = Stream::Capture;
-    let host = workspace(host(1000));
+fn docker_refuses_an_ordinary_user_the_limits_that_need_a_control_group_of_v2() {
+    let plan = |toml: &str, host: &Host| {
+        let request = request(ProfileName::Restrictive, toml);
+        crate::Provider::plan_with(&crate::Docker, &request, host, crate::Driven::default())
+    };
+    for (toml, clause) in
+        [("[limits]\nmemory = '64M'", "limits.memory"), ("[limits]\ncpus = 1", "limits.cpus")]
+    {
+        let refusal = plan(toml, &host(1000)).unwrap_err();
+        assert!(
+            matches!(refusal, Refusal::NotEnforceable { clause: told, .. } if told == clause),
+            "{refusal}"
+        );
+        assert!(refusal.to_string().contains("a control group of Docker's"), "{refusal}");
+        assert!(plan(toml, &host(0)).is_ok());
+        assert!(planned(ProfileName::Restrictive, toml, &host(1000)).is_ok());
+    }
+    // A default is a warning, and processes are bounded by another means.
+    let plan = plan("[limits]\nprocesses = 20", &host(1000)).unwrap();
+    assert!(plan.receipt.warnings.iter().any(|warning| warning.contains("limits.memory")));
+    let line = plan.receipt.clauses.iter().find(|line| line.clause == Clause::LimitProcesses).unwrap();
+    assert_eq!(line.mechanism, "RLIMIT_NPROC in the user namespace");
+}
+
+/// By what each clause is held, or why it is refused: of a policy that asks for all that there is.
+fn cells(provider: &dyn crate::Provider, host: &Host) -> BTreeMap<Clause, String> {
+    let mut refused = BTreeMap::new();
+    loop {
+        let waived: Vec<String> = refused.keys().map(|clause: &Clause| format!("'{clause}'")).collect();
+        let toml = format!(
+            "waive = [{}]\n[filesystem]\nread = ['/srv/data']\nwrite = ['/srv/out']\n[limits]\ncpus = 1\n\
+             memory = '1G'\nprocesses = 64\nwall_time = '1m'\nconnections = 8\nbandwidth = '1M'\n\
+             [network]\nallow = ['example.org']",
+            waived.join(", ")
+        );
+        let mut request = request(ProfileName::Moderate, &toml);
+        request.stream = Stream::Capture;
+        match provider.plan_with(&request, host, crate::Driven::default()) {
+            Ok(plan) => {
+                let lines = plan.receipt.clauses.into_iter().map(|line| (line.clause, line.mechanism));
+                let mut cells: BTreeMap<Clause, String> = lines.collect();
+                cells.extend(refused);
+                return cells;
+            }
+            Err(Refusal::NotEnforceable { clause, why, .. }) => {
+                let had = refused.insert(clause.parse().unwrap(), format!("refused: {why}"));
+                assert!(had.is_none(), "{clause} is waived, and refused");
+            }
+            Err(refusal) => panic!("{refusal}"),
+        }
+    }
+}
+
+/// docs/providers.md: what each provider holds each clause by, from the plans themselves.
+#[test]
+fn the_table_of_providers_is_that_of_the_plans() {
     let providers: [&dyn crate::Provider; 4] = [&crate::Native, &crate::Bwrap, &crate::Oci, &crate::Docker];
     let names: Vec<String> = providers.iter().map(|provider| provider.name().to_string()).collect();
+    let of = |uid| providers.map(|provider| cells(provider, &workspace(host(uid))));
+    let (users, roots) = (of(1000), of(0));
+    let row = |columns: &[BTreeMap<Clause, String>], clause: &Clause| {
+        let cell = |column: &BTreeMap<Clause, String>| column[clause].replace("1879050000", "id");
+        let first = cell(&columns[0]);
+        let others = columns[1..].iter().map(cell);
+        let others = others.map(|other| if other == first { "the same".to_owned() } else { other });
+        std::iter::once(first.clone()).chain(others).collect::<Vec<_>>().join(" | ")
+    };
     let mut table = format!("| clause | {} |\n|{}\n", names.join(" | "), "---|".repeat(names.len() + 1));
-    let receipts = providers.map(|provider| {
-        let mut plan = plan(&request, &host, provider.name()).unwrap();
-        crate::providers::name_mechanisms(provider, &mut plan);
-        plan.receipt
-    });
-    let (first, others) = receipts.split_first().unwrap();
-    for (at, one) in first.clauses.iter().enumerate() {
-        table.push_str(&format!("| `{}` | {} |", one.clause.as_str(), one.mechanism));
-        for other in others.iter().map(|receipt| &receipt.clauses[at]) {
-            assert_eq!((one.clause, one.status), (other.clause, other.status));
-            let other = if one.mechanism == other.mechanism { "the same" } else { &other.mechanism };
-            table.push_str(&format!(" {other} |"));
+    for clause in users[0].keys() {
+        let (user, root) = (row(&users, clause), row(&roots, clause));
+        if user == root {
+            table.push_str(&format!("| `{clause}` | {user} |\n"));
+        } else {
+            table.push_str(&format!("| `{clause}`, a user | {user} |\n| `{clause}`, root | {root} |\n"));
         }
-        table.push('\n');
     }
+    let columns = users.iter().chain(&roots);
+    assert!(columns.map(BTreeMap::len).all(|length| length == users[0].len()), "a provider lacks a clause");
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/providers.md");
     let page = std::fs::read_to_string(path).unwrap();
     let (before, rest) = page.split_once("<!-- table -->\n").unwrap();

@@ -9,7 +9,7 @@ use ringfence_policy::{Clause, ProviderName};
 
 use super::outer::{CONTROL, EXECUTABLE, GUARD_INSIDE, Given};
 use super::program::{Distrust, ask_version, find_program};
-use super::{Presence, Provider, name_mechanisms};
+use super::{Driven, Presence, Provider, name_mechanisms};
 use crate::host::Host;
 use crate::plan::{Access, Mount, Plan, plan};
 use crate::refusal::Refusal;
@@ -64,10 +64,14 @@ impl Provider for Bwrap {
         })
     }
 
-    fn plan(&self, request: &Request, host: &Host) -> Result<Plan, Refusal> {
+    fn look(&self, _: &Request) -> Result<Driven, Refusal> {
         let program = find(&PLACES.map(Path::new)).map_err(|(why, fix)| Refusal::bad(why, fix))?;
+        Ok(Driven { program: Some(program), runtime: None })
+    }
+
+    fn plan_with(&self, request: &Request, host: &Host, driven: Driven) -> Result<Plan, Refusal> {
         let mut plan = plan(request, host, self.name())?;
-        plan.program = Some(program);
+        plan.program = driven.program;
         name_mechanisms(self, &mut plan);
         // On v2 bubblewrap starts in the group too, and is none of the command's processes.
         if let (Some(processes), true) =

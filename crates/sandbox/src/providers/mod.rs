@@ -47,8 +47,16 @@ pub trait Provider {
     /// By what it holds a clause, where that is not as `native` does. `None`: the same.
     fn mechanism(&self, clause: Clause) -> Option<&'static str>;
 
+    /// Find what it drives here; nothing is changed by that.
+    fn look(&self, request: &Request) -> Result<Driven, Refusal>;
+
+    /// Decide everything for `request` on `host`, from what was looked at alone.
+    fn plan_with(&self, request: &Request, host: &Host, driven: Driven) -> Result<Plan, Refusal>;
+
     /// Decide everything for `request` on `host`, without doing anything.
-    fn plan(&self, request: &Request, host: &Host) -> Result<Plan, Refusal>;
+    fn plan(&self, request: &Request, host: &Host) -> Result<Plan, Refusal> {
+        self.plan_with(request, host, self.look(request)?)
+    }
 
     /// Make a sandbox, run the command to its end, and leave nothing behind.
     fn create(&self, request: &Request, plan: Plan) -> Result<Outcome, Refusal> {
@@ -56,6 +64,15 @@ pub trait Provider {
         outcome.notes.extend(remains.clear());
         Ok(outcome)
     }
+}
+
+/// What a provider drives on this host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Driven {
+    /// The program, or the socket of a daemon; `native` needs none.
+    pub program: Option<PathBuf>,
+    /// The runtime, as receipts name it.
+    pub runtime: Option<String>,
 }
 
 /// Whether a provider can be used on this host.
@@ -89,7 +106,11 @@ impl Provider for Native {
         None
     }
 
-    fn plan(&self, request: &Request, host: &Host) -> Result<Plan, Refusal> {
+    fn look(&self, _: &Request) -> Result<Driven, Refusal> {
+        Ok(Driven::default())
+    }
+
+    fn plan_with(&self, request: &Request, host: &Host, _: Driven) -> Result<Plan, Refusal> {
         plan(request, host, self.name())
     }
 }

@@ -24,7 +24,7 @@ pub(super) use launch::{Errand, Made, launch};
 use ringfence_linux::Hierarchy;
 use ringfence_policy::{Clause, ProviderName};
 
-use super::{Presence, Provider, name_mechanisms};
+use super::{Driven, Presence, Provider, name_mechanisms};
 use crate::host::Host;
 use crate::plan::{Plan, plan};
 use crate::refusal::Refusal;
@@ -68,8 +68,12 @@ impl Provider for Docker {
         })
     }
 
-    fn plan(&self, request: &Request, host: &Host) -> Result<Plan, Refusal> {
-        let engine = Engine::here()?;
+    fn look(&self, request: &Request) -> Result<Driven, Refusal> {
+        let runtime = request.policy.policy.runtime.as_ref().map(ToString::to_string);
+        Ok(Driven { program: Some(Engine::here()?.socket), runtime })
+    }
+
+    fn plan_with(&self, request: &Request, host: &Host, driven: Driven) -> Result<Plan, Refusal> {
         let mut plan = plan(request, &with_reachable_groups(host), self.name())?;
         if plan.ids.mapped.is_none() && plan.ids.uid == 0 {
             return Err(Refusal::NotEnforceable {
@@ -78,9 +82,9 @@ impl Provider for Docker {
                 fix: "run as an ordinary user, or use --provider native".into(),
             });
         }
-        plan.program = Some(engine.socket);
+        plan.program = driven.program;
         // One that the daemon does not have, it refuses itself.
-        plan.receipt.runtime = request.policy.policy.runtime.as_ref().map(ToString::to_string);
+        plan.receipt.runtime = driven.runtime;
         name_mechanisms(self, &mut plan);
         Ok(plan)
     }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use ringfence_policy::{Clause, ProviderName};
 
 use super::outer::{BUNDLE, Bundle, Given, STATE, Told};
-use super::{Presence, Provider, name_mechanisms};
+use super::{Driven, Presence, Provider, name_mechanisms};
 use crate::host::Host;
 use crate::plan::{Plan, plan};
 use crate::refusal::Refusal;
@@ -64,12 +64,17 @@ impl Provider for Oci {
         })
     }
 
-    fn plan(&self, request: &Request, host: &Host) -> Result<Plan, Refusal> {
+    fn look(&self, request: &Request) -> Result<Driven, Refusal> {
         let named = request.policy.policy.runtime.as_ref();
         let found = choose(named.map(|name| name.as_str())).map_err(|(why, fix)| Refusal::bad(why, fix))?;
+        let runtime = format!("{} {}", found.runtime.name, found.version);
+        Ok(Driven { program: Some(found.program), runtime: Some(runtime) })
+    }
+
+    fn plan_with(&self, request: &Request, host: &Host, driven: Driven) -> Result<Plan, Refusal> {
         let mut plan = plan(request, host, self.name())?;
-        plan.receipt.runtime = Some(format!("{} {}", found.runtime.name, found.version));
-        plan.program = Some(found.program);
+        plan.receipt.runtime = driven.runtime;
+        plan.program = driven.program;
         name_mechanisms(self, &mut plan);
         Ok(plan)
     }
