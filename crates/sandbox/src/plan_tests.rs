@@ -353,14 +353,14 @@ fn bubblewrap_gets_what_the_plan_shows_and_no_more() {
 /// What a daemon is asked for: nothing of the plan's mounts is in it.
 #[test]
 fn docker_is_asked_for_a_container_and_told_of_nothing_that_is_shown() {
-    let spec = |profile, toml: &str, host: &Host, image, runtime| {
+    let spec = |profile, toml: &str, host: &Host, runtime| {
         let plan = plan(&request(profile, toml), host, ProviderName::Docker).unwrap();
-        crate::providers::container_spec(&plan, image, runtime)
+        crate::providers::container_spec(&plan, runtime)
     };
-    let own = spec(ProfileName::Restrictive, "", &host(1000), None, None);
+    let own = spec(ProfileName::Restrictive, "", &host(1000), None);
     insta::assert_json_snapshot!(own);
     let toml = "waive = ['network']\n[filesystem]\nread = ['/srv/data']";
-    let roots = spec(ProfileName::Moderate, toml, &workspace(host(0)), Some("debian:12"), Some("crun"));
+    let roots = spec(ProfileName::Moderate, toml, &workspace(host(0)), Some("crun"));
     insta::assert_json_snapshot!(roots);
     assert!(!roots.to_string().contains("/srv/data") && !roots.to_string().contains("/workspace"));
 }
@@ -505,6 +505,32 @@ fn docker_refuses_an_ordinary_user_the_limits_that_need_a_control_group_of_v2() 
     assert!(plan.receipt.warnings.iter().any(|warning| warning.contains("limits.memory")));
     let line = plan.receipt.clauses.iter().find(|line| line.clause == Clause::LimitProcesses).unwrap();
     assert_eq!(line.mechanism, "RLIMIT_NPROC in the user namespace");
+}
+
+/// Runtimes that are known not to do are refused before the daemon is asked; what the others are is the daemon's to say.
+#[test]
+fn docker_refuses_runtimes_that_let_no_guard_in() {
+    let plan = |runtime: &str| {
+        let toml = format!("provider = 'docker'\nruntime = '{runtime}'");
+        let request = request(ProfileName::Restrictive, &toml);
+        crate::Provider::plan_with(&crate::Docker, &request, &host(0), crate::Driven::default())
+    };
+    for (runtime, what) in [
+        ("runsc", "gVisor"),
+        ("runsc-kvm", "gVisor"),
+        ("io.containerd.runsc.v1", "gVisor"),
+        ("kata", "Kata"),
+        ("Kata-Runtime", "Kata"),
+        ("io.containerd.kata.v2", "Kata"),
+    ] {
+        let refusal = plan(runtime).unwrap_err();
+        let said = refusal.to_string();
+        assert!(said.contains(&format!("`{runtime}`")) && said.contains(what), "{said}");
+        assert!(refusal.fix().contains("--provider oci"), "{}", refusal.fix());
+    }
+    for runtime in ["runc", "crun", "my-own"] {
+        assert!(plan(runtime).is_ok(), "{runtime}");
+    }
 }
 
 /// By what each clause is held, or why it is refused: of a policy that asks for all that there is.

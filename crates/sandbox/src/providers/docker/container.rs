@@ -26,8 +26,6 @@ pub const GUARD_IN_CONTAINER: &str = "--guard-in-container";
 /// What a container is made of beside the plan.
 #[derive(Clone, Debug)]
 pub(super) struct Given {
-    /// Of an image, where one is asked for.
-    pub(super) image: Option<String>,
     /// A runtime other than the daemon's usual one.
     pub(super) runtime: Option<String>,
     /// This program.
@@ -119,7 +117,7 @@ pub(super) fn spec(plan: &Plan, given: &Given) -> Value {
         host["Runtime"] = json!(runtime);
     }
     json!({
-        "Image": image::name(given.image.as_deref()),
+        "Image": image::name(),
         "User": format!("{uid}:{gid}"),
         "Entrypoint": [GUARD, GUARD_IN_CONTAINER, format!("{DOOR}/{DOOR_NAME}")],
         "Cmd": [],
@@ -134,9 +132,8 @@ pub(super) fn spec(plan: &Plan, given: &Given) -> Value {
 
 /// The same, with a caller that is always one.
 #[cfg(test)]
-pub(crate) fn spec_for_tests(plan: &Plan, image: Option<&str>, runtime: Option<&str>) -> Value {
+pub(crate) fn spec_for_tests(plan: &Plan, runtime: Option<&str>) -> Value {
     let given = Given {
-        image: image.map(str::to_owned),
         runtime: runtime.map(str::to_owned),
         executable: "/usr/bin/ringfence".into(),
         door: "/home/ann/.local/state/ringfence/docker/7-8-9.0/in".into(),
@@ -187,23 +184,14 @@ struct Listed {
 }
 
 impl Container {
-    /// Make one of this image; the empty one is put there first, where it is not yet.
-    pub(super) fn create(
-        engine: &Engine,
-        spec: &Value,
-        name: &str,
-        own_image: bool,
-    ) -> Result<Self, Trouble> {
+    /// Make one; the empty image is put there first, where it is not yet.
+    pub(super) fn create(engine: &Engine, spec: &Value, name: &str) -> Result<Self, Trouble> {
         let target = format!("/containers/create?name={name}");
         let make = || engine.post::<Created>("make a container", &target, spec);
         let made = match make() {
-            Err(trouble) if own_image && trouble.is_said(404) => {
+            Err(trouble) if trouble.is_said(404) => {
                 image::provide(engine)?;
                 make()
-            }
-            Err(trouble) if trouble.is_said(404) => {
-                let image = spec["Image"].as_str().unwrap_or_default().to_owned();
-                return Err(Trouble::NoImage(image));
             }
             made => made,
         };

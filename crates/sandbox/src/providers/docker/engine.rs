@@ -50,8 +50,6 @@ pub(super) enum Trouble {
     Strange(String, String),
     #[error("the daemon at {0} speaks version {1} of Docker's API, which is too old")]
     TooOld(String, String),
-    #[error("Docker has no image `{0}`")]
-    NoImage(String),
     #[error("Docker refused to {0}: {2} ({1})")]
     Said(String, u16, String),
 }
@@ -72,11 +70,6 @@ impl Trouble {
             }
             Self::Strange(..) => "set DOCKER_HOST to the socket of a Docker or Podman daemon",
             Self::TooOld(..) => "install Docker 19.03 or later, or Podman 4 or later",
-            Self::NoImage(image) => {
-                return format!(
-                    "`docker pull {image}` or `docker load` it first: nothing is fetched by a run"
-                );
-            }
             Self::Said(..) => "see `docker info` and the daemon's log, or use --provider native",
         };
         text.to_owned()

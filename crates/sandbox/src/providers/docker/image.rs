@@ -1,16 +1,13 @@
-//! The image of a container without one: empty, made here, named after its content. Everything that a sandbox shows comes from
+//! The image of every container: empty, made here, named after its content. Everything that a sandbox shows comes from
 //! the host, as under every provider; guard itself is one static file that is shown to it.
 
 use super::engine::{Engine, PATIENCE, Trouble};
 
 const REPOSITORY: &str = "ringfence/empty";
 
-/// The image that a container is made of: the one that is asked for, or the empty one.
-pub(super) fn name(asked: Option<&str>) -> String {
-    match asked {
-        Some(image) => image.to_owned(),
-        None => format!("{REPOSITORY}:{}", tag()),
-    }
+/// What the daemon knows it by.
+pub(super) fn name() -> String {
+    format!("{REPOSITORY}:{}", tag())
 }
 
 /// Put the empty one there. Where two do so at once they put the same.
@@ -56,8 +53,7 @@ mod tests {
         assert_eq!(entries.len(), 1);
         assert_eq!(entries[0].path().unwrap().to_str(), Some("tmp/"));
         assert_eq!(entries[0].header().mtime().unwrap(), 0);
-        assert_eq!(name(None), name(None));
-        assert!(name(None).starts_with("ringfence/empty:") && name(None).len() == REPOSITORY.len() + 17);
-        assert_eq!(name(Some("debian:12")), "debian:12");
+        assert_eq!(name(), name());
+        assert!(name().starts_with("ringfence/empty:") && name().len() == REPOSITORY.len() + 17);
     }
 }

@@ -61,7 +61,6 @@ pub(in crate::providers) fn launch(errand: Errand<'_>, steps: &Steps) -> Result<
     let _ = sweep(&engine);
     let door = steps.run("open the door for guard in", state, || Door::open(state, owner, number, uid))?;
     let given = Given {
-        image: None,
         runtime: plan.receipt.runtime.clone(),
         executable: executable.clone(),
         door: door.shown(),
@@ -71,7 +70,7 @@ pub(in crate::providers) fn launch(errand: Errand<'_>, steps: &Steps) -> Result<
     };
     let name = format!("ringfence-{}-{number}", owner.key());
     steps.run("ask for a container", "", || Ok(()))?;
-    let container = Container::create(&engine, &spec(plan, &given), &name, given.image.is_none())?;
+    let container = Container::create(&engine, &spec(plan, &given), &name)?;
     steps.run("start the container", "", || Ok(()))?;
     container.start()?;
     let (control, first) = let_in(&door, &container)?;

@@ -74,6 +74,9 @@ impl Provider for Docker {
     }
 
     fn plan_with(&self, request: &Request, host: &Host, driven: Driven) -> Result<Plan, Refusal> {
+        if let Some(runtime) = &request.policy.policy.runtime {
+            refuse_closed(runtime.as_str())?;
+        }
         let mut plan = plan(request, &with_reachable_groups(host), self.name())?;
         if plan.ids.mapped.is_none() && plan.ids.uid == 0 {
             return Err(Refusal::NotEnforceable {
@@ -87,6 +90,24 @@ impl Provider for Docker {
         plan.receipt.runtime = driven.runtime;
         name_mechanisms(self, &mut plan);
         Ok(plan)
+    }
+}
+
+/// Runtimes with a kernel of their own, by a part of the names that they are registered under.
+const CLOSED: [(&str, &str, &str); 2] = [
+    ("runsc", "gVisor", "its kernel has no unix sockets to the host, so that guard finds no door"),
+    ("kata", "Kata", "its machine has no unix sockets to the host, so that guard finds no door"),
+];
+
+/// A runtime under which no guard can come in would only be waited for.
+fn refuse_closed(runtime: &str) -> Result<(), Refusal> {
+    let name = runtime.to_ascii_lowercase();
+    match CLOSED.iter().find(|(part, ..)| name.contains(part)) {
+        Some((_, what, why)) => Err(Refusal::bad(
+            format!("the runtime `{runtime}` is {what}, which can't make a sandbox with docker: {why}"),
+            "--runtime crun or runc, or leave it out; --provider oci needs no daemon",
+        )),
+        None => Ok(()),
     }
 }
 
