@@ -46,9 +46,9 @@ pub use network_record::{ConnectionRecord, HostTraffic, NetworkRecord};
 pub use outcome::{Captured, End, Outcome, Usage};
 pub use plan::{Access, Ids, MappedIds, Mount, Plan, PlannedLimits, PlannedWorkspace, WORKSPACE, plan};
 pub use providers::{
-    Ahead, Bwrap, Docker, Driven, GUARD_ANEW, GUARD_IN_CONTAINER, GUARD_INSIDE, Native, Oci, Presence,
-    Provider, ProviderRow, Ready, Remains, create, plan_for, provider_rows, serve_anew, serve_in_container,
-    serve_inside,
+    Ahead, Bwrap, Capabilities, Cause, Docker, Driven, GUARD_ANEW, GUARD_IN_CONTAINER, GUARD_INSIDE, Native,
+    Oci, Presence, Provider, ProviderRow, Ready, RefusedClause, Remains, create, plan_for, probe,
+    provider_rows, serve_anew, serve_in_container, serve_inside,
 };
 pub use receipt::{Receipt, ReceiptLine, Status};
 pub use refusal::Refusal;

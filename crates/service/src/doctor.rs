@@ -11,7 +11,7 @@ use ringfence_policy::{
     Bound, ByteSize, Clause, Cpus, HostFiles, Layer, Merged, Origin, ProfileName, Span, Workspace, merge,
 };
 use ringfence_sandbox::{
-    Attached, Docker, Host, Native, Outcome, Presence, Provider, Refusal, Request, Status, Stream,
+    Attached, Bwrap, Docker, Host, Native, Oci, Outcome, Presence, Provider, Refusal, Request, Status, Stream,
 };
 use serde::Serialize;
 
@@ -56,7 +56,7 @@ pub fn doctor(places: &Places) -> DoctorReport {
     rows.push(workspace(&trial));
     rows.push(network(&trial));
     rows.push(secret_store(places));
-    rows.push(docker());
+    rows.extend([&Bwrap as &dyn Provider, &Oci, &Docker].map(provider));
     rows.extend(trial.limits());
     let whole = trial.run(ProfileName::Restrictive, Layer::default(), true);
     rows.push(match &whole {
@@ -167,15 +167,14 @@ fn sandbox(trial: &Trial<'_>) -> DoctorRow {
 }
 
 /// Not a gap where it is not: nothing else needs it.
-fn docker() -> DoctorRow {
-    match Docker.probe() {
+fn provider(provider: &dyn Provider) -> DoctorRow {
+    let name = format!("provider {}", provider.name());
+    match provider.probe() {
         Presence::Here { version, program } => {
-            let at = program.map(|socket| format!(" at {}", socket.display())).unwrap_or_default();
-            ok("provider docker", format!("{version}{at}"))
+            let at = program.map(|program| format!(" at {}", program.display())).unwrap_or_default();
+            ok(&name, format!("{version}{at}"))
         }
-        Presence::Missing { why, fix } => {
-            row("provider docker", RowStatus::Ok, format!("can't be used: {why}"), fix)
-        }
+        Presence::Missing { why, fix, .. } => row(&name, RowStatus::Ok, format!("can't be used: {why}"), fix),
     }
 }
 

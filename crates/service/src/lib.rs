@@ -45,7 +45,7 @@ pub use learn::LearnedRules;
 pub use not_started::explain_not_started;
 pub use oci::{oci_bundle, oci_spec};
 pub use places::Places;
-pub use provider_fix::{FixStep, ProviderFix, carry_out_fix, provider_fix};
+pub use provider_fix::{FixStep, ProviderFix, UsableProvider, carry_out_fix, provider_fix};
 pub use providers::providers;
 pub use registry::Registry;
 pub use ringfence_images::{Built as BuiltImage, ImageRecord, PackedImage};

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use ringfence_policy::ProviderName;
-use ringfence_sandbox::{ProviderRow, provider_rows};
+use ringfence_sandbox::{Cause, Presence, probe};
 use serde::Serialize;
 
 use crate::error::{ErrorCode, ServiceError};
@@ -42,49 +42,63 @@ struct Facts {
     sudo: bool,
     /// An init that starts services.
     systemd: bool,
+    /// Docker's own service is what is looked for: no other socket, of the caller's or of Podman's.
+    docker_service: bool,
 }
 
 /// Only places that root alone writes: what a project puts on PATH is not run with root's rights.
 const PLACES: [&str; 4] = ["/usr/bin", "/usr/sbin", "/bin", "/sbin"];
 
-/// What to do so that `provider` can be used here.
-pub fn provider_fix(provider: ProviderName) -> Result<ProviderFix, ServiceError> {
-    let found = found(provider)?;
-    if found.available {
-        return Ok(ProviderFix { provider, steps: Vec::new() });
-    }
-    steps(provider, Facts::look(), &found.why, &found.fix).map(|steps| ProviderFix { provider, steps })
+/// A provider that can be used now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UsableProvider {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    pub version: String,
 }
 
-/// Run the commands, each with this process's own terminal, and look again. The first one that fails ends it.
-pub fn carry_out_fix(fix: &ProviderFix) -> Result<ProviderRow, ServiceError> {
+/// What to do so that `provider` can be used here.
+pub fn provider_fix(provider: ProviderName) -> Result<ProviderFix, ServiceError> {
+    match presence(provider)? {
+        Presence::Here { .. } => Ok(ProviderFix { provider, steps: Vec::new() }),
+        Presence::Missing { cause, why, fix } => {
+            let steps = steps(provider, Facts::look(), cause, &why, &fix)?;
+            Ok(ProviderFix { provider, steps })
+        }
+    }
+}
+
+/// Run the commands, what they say to stderr, and look again. The first one that fails ends it.
+pub fn carry_out_fix(fix: &ProviderFix) -> Result<UsableProvider, ServiceError> {
     for FixStep { command, .. } in &fix.steps {
         let Some((program, words)) = command.split_first() else { continue };
         let program = absolute(program).unwrap_or_else(|| program.clone());
         let status = Command::new(&program)
             .args(words)
-            .env("DEBIAN_FRONTEND", "noninteractive")
             .stdin(Stdio::null())
+            // Our own stdout is for the answer alone.
+            .stdout(std::io::stderr())
             .status()
             .map_err(|error| failed(command, &error.to_string()))?;
         if !status.success() {
             return Err(failed(command, &status.to_string()));
         }
     }
-    let row = found(fix.provider)?;
-    if row.available {
-        return Ok(row);
+    match presence(fix.provider)? {
+        Presence::Here { program, version } => {
+            let program = program.map(|program| program.display().to_string());
+            Ok(UsableProvider { program, version })
+        }
+        Presence::Missing { why, fix: hint, .. } => Err(ServiceError::new(
+            ErrorCode::Missing,
+            format!("the commands ran, and `{}` still can't be used: {why}", fix.provider),
+            hint,
+        )),
     }
-    Err(ServiceError::new(
-        ErrorCode::Missing,
-        format!("the commands ran, and `{}` still can't be used: {}", fix.provider, row.why),
-        row.fix,
-    ))
 }
 
-fn found(provider: ProviderName) -> Result<ProviderRow, ServiceError> {
-    let row = provider_rows().into_iter().find(|row| row.name == provider);
-    row.ok_or_else(|| {
+fn presence(provider: ProviderName) -> Result<Presence, ServiceError> {
+    probe(provider).ok_or_else(|| {
         ServiceError::new(
             ErrorCode::BadRequest,
             format!("`{provider}` is a choice, not a provider that could be installed"),
@@ -120,6 +134,8 @@ impl Facts {
             is_root: rustix::process::geteuid().is_root(),
             sudo: absolute("sudo").is_some(),
             systemd: Path::new("/run/systemd/system").is_dir(),
+            docker_service: std::env::var_os("DOCKER_HOST").is_none_or(|host| host.is_empty())
+                && absolute("dockerd").is_some(),
         }
     }
 }
@@ -130,85 +146,136 @@ fn packages(provider: ProviderName, by: Packages) -> &'static [&'static str] {
     match (provider, by) {
         (ProviderName::Bwrap, _) => &["bubblewrap"],
         (ProviderName::Oci, _) => &["crun"],
-        (ProviderName::Gvisor, Apt) => &["runsc"],
         (ProviderName::Docker, Apt) => &["docker.io"],
         (ProviderName::Docker, Dnf) => &["moby-engine"],
         (ProviderName::Docker, Pacman | Apk) => &["docker"],
-        (ProviderName::Microvm, Apt) if cfg!(target_arch = "aarch64") => &["qemu-system-arm"],
-        (ProviderName::Microvm, Apt) => &["qemu-system-x86"],
-        (ProviderName::Microvm, Dnf) => &["qemu-kvm", "virtiofsd"],
-        (ProviderName::Microvm, Pacman) => &["qemu-base", "virtiofsd"],
-        (ProviderName::Microvm, Apk) if cfg!(target_arch = "aarch64") => {
-            &["qemu-system-aarch64", "virtiofsd"]
-        }
-        (ProviderName::Microvm, Apk) => &["qemu-system-x86_64", "virtiofsd"],
         _ => &[],
     }
 }
 
+/// From why it can't be used: what is not installed or too old is installed, a daemon that is down is started, and what only its
+/// owner can decide on is said.
 fn steps(
     provider: ProviderName,
     facts: Facts,
+    cause: Cause,
     why_not: &str,
     by_hand: &str,
 ) -> Result<Vec<FixStep>, ServiceError> {
-    let nothing = |what: String| ServiceError::new(ErrorCode::Missing, what, by_hand);
-    let Some(manager) = facts.packages else {
-        return Err(nothing(format!(
-            "`{provider}` can't be used ({why_not}), and none of apt-get, dnf, pacman and apk is here to install it"
-        )));
+    let commands = match cause {
+        Cause::NotBuilt => return Err(ServiceError::new(ErrorCode::BadRequest, why_not, by_hand)),
+        Cause::Absent | Cause::TooOld => installing(provider, facts, cause).map_err(|what| {
+            let what = format!("`{provider}` can't be used ({why_not}), and {what}");
+            ServiceError::new(ErrorCode::Missing, what, by_hand)
+        })?,
+        Cause::Down if facts.systemd && facts.docker_service => {
+            vec![(words(&["systemctl", "start", "docker"]), "start its daemon: it is installed".to_owned())]
+        }
+        Cause::Down => {
+            let hint = if facts.docker_service {
+                "as root, with the init of this system: service docker start, rc-service docker start or dockerd"
+            } else {
+                by_hand
+            };
+            return Err(ServiceError::new(
+                ErrorCode::Missing,
+                format!("`{provider}` can't be used ({why_not}): it is there, so that nothing is installed"),
+                hint,
+            ));
+        }
+        Cause::Setuid | Cause::Untrusted | Cause::NotPermitted | Cause::Unusable => {
+            return Err(ServiceError::new(
+                ErrorCode::Missing,
+                format!("`{provider}` can't be used ({why_not}), and no package would change that"),
+                by_hand,
+            ));
+        }
     };
+    if !facts.is_root && !facts.sudo {
+        let lines: Vec<String> = commands.iter().map(|(command, _)| command.join(" ")).collect();
+        return Err(ServiceError::new(
+            ErrorCode::Missing,
+            format!("what `{provider}` needs takes root's rights, and there is no sudo here"),
+            format!("as root: {}", lines.join(" && ")),
+        ));
+    }
+    let sudo = (!facts.is_root).then(|| "sudo".to_owned());
+    let step = |(command, why): (Vec<String>, String)| FixStep {
+        command: sudo.iter().cloned().chain(command).collect(),
+        why,
+    };
+    Ok(commands.into_iter().map(step).collect())
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// As root runs them. An error: what this system lacks.
+fn installing(
+    provider: ProviderName,
+    facts: Facts,
+    cause: Cause,
+) -> Result<Vec<(Vec<String>, String)>, &'static str> {
+    let manager = facts.packages.ok_or("none of apt-get, dnf, pacman and apk is here to install it")?;
     let packages = packages(provider, manager);
     if packages.is_empty() {
-        return Err(nothing(format!(
-            "`{provider}` can't be used ({why_not}), and no package of this system is known to change that"
-        )));
+        return Err("no package of this system is known to change that");
     }
-    let mut steps = Vec::new();
-    let mut add = |words: &[&str], why: &str| {
-        let sudo = (!facts.is_root).then_some("sudo");
-        let command = sudo.iter().chain(words).map(|word| (*word).to_owned()).collect();
-        steps.push(FixStep { command, why: why.to_owned() });
-    };
+    let mut commands = Vec::new();
+    // sudo passes no variable on: what is not to ask is told so by `env`.
     let install: &[&str] = match manager {
         Packages::Apt => {
-            add(&["apt-get", "update"], "know what packages there are");
-            &["apt-get", "install", "-y", "--no-install-recommends"]
+            commands.push((words(&["apt-get", "update"]), "know what packages there are".to_owned()));
+            &["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y", "--no-install-recommends"]
         }
         Packages::Dnf => &["dnf", "install", "-y"],
         Packages::Pacman => &["pacman", "-S", "--noconfirm", "--needed"],
         Packages::Apk => &["apk", "add"],
     };
-    add(&[install, packages].concat(), "install what makes the sandboxes");
+    let why = match cause {
+        Cause::TooOld => "install the newest that this system has",
+        _ => "install what makes the sandboxes",
+    };
+    commands.push((words(&[install, packages].concat()), why.to_owned()));
     if provider == ProviderName::Docker && facts.systemd {
-        add(&["systemctl", "enable", "--now", "docker"], "start its daemon, now and at every start");
+        let start = words(&["systemctl", "enable", "--now", "docker"]);
+        commands.push((start, "start its daemon, now and at every start".to_owned()));
     }
-    if !facts.is_root && !facts.sudo {
-        let lines: Vec<String> = steps.iter().map(|step| step.command[1..].join(" ")).collect();
-        return Err(ServiceError::new(
-            ErrorCode::Missing,
-            format!("installing `{provider}` takes root's rights, and there is no sudo here"),
-            format!("as root: {}", lines.join(" && ")),
-        ));
-    }
-    Ok(steps)
+    Ok(commands)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const ROOT: Facts = Facts { packages: Some(Packages::Apt), is_root: true, sudo: false, systemd: true };
+    const ROOT: Facts = Facts {
+        packages: Some(Packages::Apt),
+        is_root: true,
+        sudo: false,
+        systemd: true,
+        docker_service: true,
+    };
 
     fn lines(provider: ProviderName, facts: Facts) -> Result<Vec<String>, ServiceError> {
-        let steps = steps(provider, facts, "it is not installed", "install it")?;
+        lines_for(provider, facts, Cause::Absent)
+    }
+
+    fn lines_for(provider: ProviderName, facts: Facts, cause: Cause) -> Result<Vec<String>, ServiceError> {
+        let steps = steps(provider, facts, cause, "it is so", "do it by hand")?;
         Ok(steps.into_iter().map(|step| step.command.join(" ")).collect())
     }
 
     #[test]
     fn each_package_manager_has_its_words() {
         let told = lines(ProviderName::Bwrap, ROOT).unwrap();
-        assert_eq!(told, ["apt-get update", "apt-get install -y --no-install-recommends bubblewrap"]);
+        assert_eq!(
+            told,
+            [
+                "apt-get update",
+                "env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends bubblewrap",
+            ]
+        );
         let told = lines(ProviderName::Docker, Facts { packages: Some(Packages::Dnf), ..ROOT }).unwrap();
         assert_eq!(told, ["dnf install -y moby-engine", "systemctl enable --now docker"]);
         let plain = Facts { packages: Some(Packages::Apk), systemd: false, ..ROOT };
@@ -222,20 +289,40 @@ mod tests {
         let refused = lines(ProviderName::Oci, Facts { sudo: false, ..with }).unwrap_err();
         assert_eq!(
             refused.hint,
-            "as root: apt-get update && apt-get install -y --no-install-recommends crun"
+            "as root: apt-get update && env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends crun"
         );
     }
 
     #[test]
     fn what_no_package_brings_is_said() {
-        let pacman = Facts { packages: Some(Packages::Pacman), ..ROOT };
-        assert!(
-            lines(ProviderName::Gvisor, pacman).unwrap_err().message.contains("no package of this system")
-        );
+        assert!(lines(ProviderName::Native, ROOT).unwrap_err().message.contains("no package of this system"));
         let nobody = Facts { packages: None, ..ROOT };
         assert!(lines(ProviderName::Bwrap, nobody).unwrap_err().message.contains("none of apt-get"));
         assert!(provider_fix(ProviderName::Auto).is_err());
         assert_eq!(provider_fix(ProviderName::Native).unwrap().steps, []);
+    }
+
+    #[test]
+    fn the_cause_decides() {
+        let docker = |facts, cause| lines_for(ProviderName::Docker, facts, cause);
+        assert_eq!(docker(ROOT, Cause::Down).unwrap(), ["systemctl start docker"]);
+        let plain = docker(Facts { systemd: false, ..ROOT }, Cause::Down).unwrap_err();
+        assert!(plain.message.contains("nothing is installed"), "{}", plain.message);
+        assert!(plain.hint.contains("service docker start"), "{}", plain.hint);
+        let elsewhere = docker(Facts { docker_service: false, ..ROOT }, Cause::Down).unwrap_err();
+        assert_eq!(elsewhere.hint, "do it by hand");
+        for cause in [Cause::NotPermitted, Cause::Setuid, Cause::Untrusted, Cause::Unusable] {
+            let refused = docker(ROOT, cause).unwrap_err();
+            assert!(refused.message.contains("no package would change that"), "{}", refused.message);
+            assert_eq!(refused.hint, "do it by hand");
+        }
+        let refused = docker(ROOT, Cause::NotBuilt).unwrap_err();
+        assert_eq!((refused.code, refused.message.as_str()), (ErrorCode::BadRequest, "it is so"));
+        assert_eq!(docker(ROOT, Cause::TooOld).unwrap().len(), 3);
+        for provider in [ProviderName::Gvisor, ProviderName::Microvm] {
+            let refused = provider_fix(provider).unwrap_err();
+            assert!(refused.message.contains("is not built into this version"), "{}", refused.message);
+        }
     }
 
     /// A command that fails is the end of it, and says which it was.
@@ -249,6 +336,6 @@ mod tests {
         assert!(failed.message.contains("`false it` failed"), "{}", failed.message);
         assert!(!Path::new("/ringfence-fix-test").exists());
         let fix = ProviderFix { steps: Vec::new(), ..fix };
-        assert!(carry_out_fix(&fix).unwrap().available);
+        assert!(!carry_out_fix(&fix).unwrap().version.is_empty());
     }
 }

@@ -2,7 +2,9 @@
 
 use ringfence_sandbox::{ProviderRow, provider_rows};
 
-/// Every provider by rank, with what is here of it.
-pub fn providers() -> Vec<ProviderRow> {
-    provider_rows()
+use crate::places::Places;
+
+/// Every provider by rank, with what is here of it and what it can enforce.
+pub fn providers(places: &Places) -> Vec<ProviderRow> {
+    provider_rows(places.state.path())
 }

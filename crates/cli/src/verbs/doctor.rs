@@ -39,7 +39,12 @@ pub(crate) fn doctor(args: DoctorArgs) -> Result<i32, Failure> {
 /// Nothing runs that was not shown and agreed to.
 fn fix(provider: ProviderName, args: &DoctorArgs) -> Result<i32, Failure> {
     let fix = provider_fix(provider)?;
-    if !args.json {
+    if args.json {
+        // JSON comes at the end; what is about to run is shown all the same.
+        for step in &fix.steps {
+            let _ = writeln!(stderr(), "{}: {}", step.command.join(" "), step.why);
+        }
+    } else {
         match fix.steps.is_empty() {
             true => output::line(format!("{provider}: nothing to do, it can be used")),
             false => output::table(
@@ -57,11 +62,11 @@ fn fix(provider: ProviderName, args: &DoctorArgs) -> Result<i32, Failure> {
     if !args.yes && !agreed()? {
         return Err(Failure::new("nothing was changed", "say yes, or run the commands yourself"));
     }
-    let row = carry_out_fix(&fix)?;
+    let found = carry_out_fix(&fix)?;
     if args.json {
-        output::json(&json!({ "provider": provider, "steps": fix.steps, "ran": true, "found": row }));
+        output::json(&json!({ "provider": provider, "steps": fix.steps, "ran": true, "found": found }));
     } else {
-        output::line(format!("{provider} {} can be used", row.version.unwrap_or_default()));
+        output::line(format!("{provider} {} can be used", found.version));
     }
     Ok(0)
 }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use ringfence_policy::{Clause, ProviderName};
 
 use super::outer::{CONTROL, EXECUTABLE, GUARD_INSIDE, Given};
-use super::program::{Distrust, ask_version, find_program};
-use super::{Driven, Presence, Provider, name_mechanisms};
+use super::program::{Distrust, Lack, ask_version, find_program};
+use super::{Cause, Driven, Presence, Provider, name_mechanisms};
 use crate::host::Host;
 use crate::plan::{Access, Mount, Plan, plan};
 use crate::refusal::Refusal;
@@ -33,17 +33,20 @@ impl Provider for Bwrap {
     fn probe(&self) -> Presence {
         let program = match find(&PLACES.map(Path::new)) {
             Ok(program) => program,
-            Err((why, fix)) => return Presence::Missing { why, fix },
+            Err(lack) => return lack.into(),
         };
         match ask_version(&program).map(|text| (parse_version(&text), text)) {
             Ok((Some(found), text)) if found >= OLDEST => {
                 Presence::Here { program: Some(program), version: text }
             }
             Ok((_, text)) => Presence::Missing {
+                cause: Cause::TooOld,
                 why: format!("{} is `{text}`, which is too old or unknown", program.display()),
                 fix: format!("install bubblewrap {}.{} or later", OLDEST.0, OLDEST.1),
             },
-            Err(why) => Presence::Missing { why, fix: "install bubblewrap again".into() },
+            Err(why) => {
+                Presence::Missing { cause: Cause::Unusable, why, fix: "install bubblewrap again".into() }
+            }
         }
     }
 
@@ -65,7 +68,7 @@ impl Provider for Bwrap {
     }
 
     fn look(&self, _: &Request) -> Result<Driven, Refusal> {
-        let program = find(&PLACES.map(Path::new)).map_err(|(why, fix)| Refusal::bad(why, fix))?;
+        let program = find(&PLACES.map(Path::new))?;
         Ok(Driven { program: Some(program), runtime: None })
     }
 
@@ -115,18 +118,22 @@ pub(super) fn words(plan: &Plan, given: &Given) -> Vec<OsString> {
 }
 
 /// Where it is, or why it can't be used and what to do.
-fn find(places: &[&Path]) -> Result<PathBuf, (String, String)> {
+fn find(places: &[&Path]) -> Result<PathBuf, Lack> {
     let install = "install it: apt install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora)";
-    find_program(PROGRAM, places).map_err(|distrust| match distrust {
-        Distrust::Absent => ("bubblewrap (bwrap) is not installed".to_owned(), install.to_owned()),
-        Distrust::Setuid(path) => (
-            format!("{} is setuid, and such a one gives guard no right to mount", path.display()),
-            format!("chmod u-s {}, where ordinary users may make user namespaces", path.display()),
-        ),
-        Distrust::Writable(path) => (
-            format!("{} can be written by others than root", path.display()),
-            "install bubblewrap again".into(),
-        ),
+    find_program(PROGRAM, places).map_err(|distrust| {
+        let cause = distrust.cause();
+        let (why, fix) = match distrust {
+            Distrust::Absent => ("bubblewrap (bwrap) is not installed".to_owned(), install.to_owned()),
+            Distrust::Setuid(path) => (
+                format!("{} is setuid, and such a one gives guard no right to mount", path.display()),
+                format!("chmod u-s {}, where ordinary users may make user namespaces", path.display()),
+            ),
+            Distrust::Writable(path) => (
+                format!("{} can be written by others than root", path.display()),
+                "install bubblewrap again".into(),
+            ),
+        };
+        Lack { cause, why, fix }
     })
 }
 

@@ -14,11 +14,11 @@ fn versions_are_read() {
 fn what_cannot_be_trusted_is_not_used() {
     let place = tempfile::tempdir().unwrap();
     let refused = |place: &Path| find(&[place]).unwrap_err();
-    assert_eq!(refused(place.path()).0, "bubblewrap (bwrap) is not installed");
+    assert_eq!(refused(place.path()).why, "bubblewrap (bwrap) is not installed");
     let program = place.path().join(PROGRAM);
     std::fs::write(&program, "").unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).unwrap();
-    assert!(refused(place.path()).0.contains("is setuid"));
+    assert!(refused(place.path()).why.contains("is setuid"));
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o777)).unwrap();
-    assert!(refused(place.path()).0.contains("can be written by others"));
+    assert!(refused(place.path()).why.contains("can be written by others"));
 }

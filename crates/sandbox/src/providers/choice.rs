@@ -1,9 +1,15 @@
 //! From the name in a policy to the provider that makes the sandbox, and what there is to choose from.
 
-use ringfence_policy::ProviderName;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use ringfence_policy::{Clause, ProviderName};
 use serde::Serialize;
 
-use super::{Bwrap, Docker, Native, Oci, Presence, Provider, Ready, Remains, native};
+use super::{
+    Bwrap, Capabilities, Cause, Docker, Native, Oci, Presence, Provider, Ready, RefusedClause, Remains,
+    capabilities, native,
+};
 use crate::host::Host;
 use crate::outcome::Outcome;
 use crate::plan::Plan;
@@ -19,8 +25,11 @@ pub struct ProviderRow {
     pub program: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// What it can enforce.
-    pub enforces: String,
+    /// The clauses that it can enforce here.
+    pub enforces: Vec<Clause>,
+    /// Those that it refuses here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refuses: Vec<RefusedClause>,
     /// Why it can't be used; empty where it can.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub why: String,
@@ -57,11 +66,38 @@ pub fn create(request: &Request, plan: Plan, ready: Option<Ready>) -> Result<(Ou
     native::run(request, plan, ready)
 }
 
-/// Every provider by rank, with what this host has of it.
-pub fn provider_rows() -> Vec<ProviderRow> {
+/// Every provider by rank, with what this host has of it and what it can enforce here. `state`: the state directory, which no
+/// sandbox sees.
+pub fn provider_rows(state: &Path) -> Vec<ProviderRow> {
+    let host = capabilities::everything(state, &BTreeSet::new()).and_then(|request| Host::look(&request));
     let mut names = ProviderName::ALL;
     names.sort_by_key(|name| std::cmp::Reverse(name.strength()));
-    names.into_iter().filter(|name| *name != ProviderName::Auto).map(row).collect()
+    names
+        .into_iter()
+        .filter(|name| *name != ProviderName::Auto)
+        .map(|name| row(name, host.as_ref()))
+        .collect()
+}
+
+/// Whether the provider of this name can be used here. `auto` is a choice between them: none of its own.
+pub fn probe(name: ProviderName) -> Option<Presence> {
+    if let Some(provider) = built(name) {
+        return Some(provider.probe());
+    }
+    let refusal = not_built(name);
+    let missing =
+        Presence::Missing { cause: Cause::NotBuilt, why: refusal.to_string(), fix: refusal.fix().to_owned() };
+    (name != ProviderName::Auto).then_some(missing)
+}
+
+fn built(name: ProviderName) -> Option<&'static dyn Provider> {
+    match name {
+        ProviderName::Native => Some(&Native),
+        ProviderName::Bwrap => Some(&Bwrap),
+        ProviderName::Docker => Some(&Docker),
+        ProviderName::Oci => Some(&Oci),
+        ProviderName::Gvisor | ProviderName::Microvm | ProviderName::Auto => None,
+    }
 }
 
 /// Those above `native` come first, by rank; there are none in this version, so that is the one.
@@ -75,37 +111,41 @@ fn plan_strongest(request: &Request, host: &Host) -> Result<Plan, Refusal> {
     Ok(plan)
 }
 
-fn row(name: ProviderName) -> ProviderRow {
-    let presence = match name {
-        ProviderName::Native => Native.probe(),
-        ProviderName::Bwrap => Bwrap.probe(),
-        ProviderName::Docker => Docker.probe(),
-        ProviderName::Oci => Oci.probe(),
-        other => {
-            let refusal = not_built(other);
-            Presence::Missing { why: refusal.to_string(), fix: refusal.fix().to_owned() }
-        }
+fn row(name: ProviderName, host: Result<&Host, &Refusal>) -> ProviderRow {
+    let mut row = ProviderRow {
+        name,
+        available: false,
+        program: None,
+        version: None,
+        enforces: Vec::new(),
+        refuses: Vec::new(),
+        why: String::new(),
+        fix: String::new(),
     };
-    match presence {
-        Presence::Here { program, version } => ProviderRow {
-            name,
-            available: true,
-            program: program.map(|program| program.display().to_string()),
-            version: Some(version),
-            enforces: "every clause".into(),
-            why: String::new(),
-            fix: String::new(),
-        },
-        Presence::Missing { why, fix } => ProviderRow {
-            name,
-            available: false,
-            program: None,
-            version: None,
-            enforces: "nothing here".into(),
-            why,
-            fix,
-        },
+    match probe(name) {
+        Some(Presence::Here { program, version }) => {
+            row.program = program.map(|program| program.display().to_string());
+            row.version = Some(version);
+        }
+        Some(Presence::Missing { why, fix, .. }) => {
+            (row.why, row.fix) = (why, fix);
+            return row;
+        }
+        None => return row,
     }
+    let told = |refusal: &Refusal| (refusal.to_string(), refusal.fix().to_owned());
+    let asked = host.map_err(told).and_then(|host| match built(name) {
+        Some(provider) => provider.capabilities(host).map_err(|refusal| told(&refusal)),
+        None => Ok(Capabilities::default()),
+    });
+    match asked {
+        Ok(Capabilities { enforces, refuses }) => {
+            row.available = true;
+            (row.enforces, row.refuses) = (enforces, refuses);
+        }
+        Err((why, fix)) => (row.why, row.fix) = (why, fix),
+    }
+    row
 }
 
 fn not_built(name: ProviderName) -> Refusal {

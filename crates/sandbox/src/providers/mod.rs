@@ -3,6 +3,7 @@
 //! Invariant: the provider that a policy names makes the sandbox, or none does. `auto` never goes below `native`.
 
 mod bwrap;
+mod capabilities;
 mod choice;
 mod docker;
 mod native;
@@ -11,7 +12,8 @@ mod outer;
 mod program;
 
 pub use bwrap::Bwrap;
-pub use choice::{ProviderRow, create, plan_for, provider_rows};
+pub use capabilities::{Capabilities, RefusedClause};
+pub use choice::{ProviderRow, create, plan_for, probe, provider_rows};
 pub use docker::{Docker, GUARD_IN_CONTAINER};
 pub use native::GUARD_ANEW;
 #[cfg(test)]
@@ -29,6 +31,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use ringfence_policy::{Clause, ProviderName};
+use serde::Serialize;
 
 use crate::host::Host;
 use crate::outcome::Outcome;
@@ -43,6 +46,11 @@ pub trait Provider {
 
     /// Is it here, and can it be used?
     fn probe(&self) -> Presence;
+
+    /// Which clauses it can enforce on `host`, and why not the others; an error, where it can make no sandbox there.
+    fn capabilities(&self, host: &Host) -> Result<Capabilities, Refusal> {
+        capabilities::ask(|request| self.plan_with(request, host, Driven::default()))
+    }
 
     /// By what it holds a clause, where that is not as `native` does. `None`: the same.
     fn mechanism(&self, clause: Clause) -> Option<&'static str>;
@@ -84,9 +92,29 @@ pub enum Presence {
         version: String,
     },
     Missing {
+        cause: Cause,
         why: String,
         fix: String,
     },
+}
+
+/// What keeps a provider from being used: what can be done about it depends on that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Not in this version, whatever is installed.
+    NotBuilt,
+    Absent,
+    /// Or of no version that is known.
+    TooOld,
+    Setuid,
+    /// Others than root can write it.
+    Untrusted,
+    /// A daemon that does not answer.
+    Down,
+    NotPermitted,
+    /// It is here, and does not do what it has to.
+    Unusable,
 }
 
 /// Namespaces, mounts, Landlock, seccomp and cgroups, by this program itself.

@@ -12,6 +12,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
+use super::{Cause, Presence};
+use crate::refusal::Refusal;
+
 const SETUID: u32 = 0o4000;
 /// What the kernel shows for an owner that has no number here.
 const NOBODY: u32 = 65_534;
@@ -28,6 +31,36 @@ pub(super) enum Distrust {
     Setuid(PathBuf),
     /// Others than root can write it, or it can't be looked at.
     Writable(PathBuf),
+}
+
+impl Distrust {
+    pub(super) fn cause(&self) -> Cause {
+        match self {
+            Self::Absent => Cause::Absent,
+            Self::Setuid(_) => Cause::Setuid,
+            Self::Writable(_) => Cause::Untrusted,
+        }
+    }
+}
+
+/// Why a provider can't be used, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Lack {
+    pub(super) cause: Cause,
+    pub(super) why: String,
+    pub(super) fix: String,
+}
+
+impl From<Lack> for Presence {
+    fn from(Lack { cause, why, fix }: Lack) -> Self {
+        Self::Missing { cause, why, fix }
+    }
+}
+
+impl From<Lack> for Refusal {
+    fn from(lack: Lack) -> Self {
+        Self::bad(lack.why, lack.fix)
+    }
 }
 
 /// The program in the first of `places` that has it. What a workspace puts first on PATH is not looked at.

@@ -14,10 +14,14 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::http::{Answer, Call, exchange};
+use crate::providers::Cause;
 use crate::refusal::Refusal;
 
 /// Where daemons listen, the first that is there.
 const PLACES: [&str; 2] = ["/var/run/docker.sock", "/run/podman/podman.sock"];
+/// What listens there, where it is installed.
+const DAEMONS: [&str; 4] =
+    ["/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/local/bin/dockerd", "/usr/bin/podman"];
 /// The oldest version of the API with all that a container is given here (Docker 19.03), and the newest that was read about.
 const OLDEST: (u32, u32) = (1, 40);
 const NEWEST: (u32, u32) = (1, 44);
@@ -73,6 +77,18 @@ impl Trouble {
             Self::Said(..) => "see `docker info` and the daemon's log, or use --provider native",
         };
         text.to_owned()
+    }
+
+    pub(super) fn cause(&self) -> Cause {
+        match self {
+            // Its socket comes and goes with the daemon.
+            Self::Missing if DAEMONS.iter().any(|path| Path::new(path).is_file()) => Cause::Down,
+            Self::Missing => Cause::Absent,
+            Self::NotPermitted(_) => Cause::NotPermitted,
+            Self::Down(..) => Cause::Down,
+            Self::TooOld(..) => Cause::TooOld,
+            Self::Transport(_) | Self::Strange(..) | Self::Said(..) => Cause::Unusable,
+        }
     }
 
     /// A call that the daemon took and said no to, with this status.

@@ -42,11 +42,10 @@ impl Provider for Docker {
 
     fn probe(&self) -> Presence {
         match Engine::here() {
-            Ok(engine) => {
-                let _ = container::sweep(&engine);
-                Presence::Here { version: engine.name, program: Some(engine.socket) }
+            Ok(engine) => Presence::Here { version: engine.name, program: Some(engine.socket) },
+            Err(trouble) => {
+                Presence::Missing { cause: trouble.cause(), fix: trouble.fix(), why: trouble.to_string() }
             }
-            Err(trouble) => Presence::Missing { fix: trouble.fix(), why: trouble.to_string() },
         }
     }
 

@@ -37,12 +37,12 @@ impl Provider for Oci {
             Ok(found) => {
                 let said = survey().into_iter().map(|one| match one {
                     Ok(found) => format!("{} {}", found.runtime.name, found.version),
-                    Err((why, _)) => why,
+                    Err(lack) => lack.why,
                 });
                 let version = said.collect::<Vec<_>>().join(", ");
                 Presence::Here { program: Some(found.program), version }
             }
-            Err((why, fix)) => Presence::Missing { why, fix },
+            Err(lack) => lack.into(),
         }
     }
 
@@ -66,7 +66,7 @@ impl Provider for Oci {
 
     fn look(&self, request: &Request) -> Result<Driven, Refusal> {
         let named = request.policy.policy.runtime.as_ref();
-        let found = choose(named.map(|name| name.as_str())).map_err(|(why, fix)| Refusal::bad(why, fix))?;
+        let found = choose(named.map(|name| name.as_str()))?;
         let runtime = format!("{} {}", found.runtime.name, found.version);
         Ok(Driven { program: Some(found.program), runtime: Some(runtime) })
     }

@@ -3,8 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
+use super::super::Cause;
 use super::super::outer::CgroupView;
-use super::super::program::{Distrust, ask_version, find_program};
+use super::super::program::{Distrust, Lack, ask_version, find_program};
 
 /// Where a runtime may be: places that only root writes.
 const PLACES: [&str; 8] = [
@@ -89,15 +90,12 @@ pub(super) struct Found {
     pub(super) version: String,
 }
 
-/// Why there is none, and what to do.
-pub(super) type Trouble = (String, String);
-
 /// The one with this name, or without a name the first that can be used.
-pub(super) fn choose(name: Option<&str>) -> Result<Found, Trouble> {
+pub(super) fn choose(name: Option<&str>) -> Result<Found, Lack> {
     choose_in(name, &PLACES.map(Path::new))
 }
 
-fn choose_in(name: Option<&str>, places: &[&Path]) -> Result<Found, Trouble> {
+fn choose_in(name: Option<&str>, places: &[&Path]) -> Result<Found, Lack> {
     if let Some(name) = name {
         let known = RUNTIMES.iter().find(|runtime| runtime.name == name);
         return known.ok_or_else(|| unknown(name)).and_then(|runtime| runtime.find(places));
@@ -107,27 +105,34 @@ fn choose_in(name: Option<&str>, places: &[&Path]) -> Result<Found, Trouble> {
         match runtime.find(places) {
             Ok(found) => return Ok(found),
             Err(trouble) if runtime.is_absent(places) => drop(trouble),
-            Err((why, _)) => troubles.push(why),
+            Err(trouble) => troubles.push(trouble),
         }
     }
     let [crun, runc, ..] = RUNTIMES;
-    let why = match &troubles[..] {
-        [] => "no runtime for OCI bundles is installed".to_owned(),
-        troubles => troubles.join("; "),
+    let (cause, why) = match &troubles[..] {
+        [] => (Cause::Absent, "no runtime for OCI bundles is installed".to_owned()),
+        [first, others @ ..] => {
+            let whys = others.iter().fold(first.why.clone(), |whys, other| format!("{whys}; {}", other.why));
+            (first.cause, whys)
+        }
     };
-    Err((why, format!("install one: {}; or runc: {}", crun.install, runc.install)))
+    Err(Lack { cause, why, fix: format!("install one: {}; or runc: {}", crun.install, runc.install) })
 }
 
 /// What is here, in order, or why it can't be used.
-pub(super) fn survey() -> Vec<Result<Found, Trouble>> {
+pub(super) fn survey() -> Vec<Result<Found, Lack>> {
     let places = PLACES.map(Path::new);
     let here = RUNTIMES.iter().filter(|runtime| !runtime.is_absent(&places));
     here.map(|runtime| runtime.find(&places)).collect()
 }
 
-fn unknown(name: &str) -> Trouble {
+fn unknown(name: &str) -> Lack {
     let names = RUNTIMES.map(|runtime| runtime.name).join(", ");
-    (format!("oci has no runtime `{name}`"), format!("--runtime with one of {names}, or leave it out"))
+    Lack {
+        cause: Cause::Absent,
+        why: format!("oci has no runtime `{name}`"),
+        fix: format!("--runtime with one of {names}, or leave it out"),
+    }
 }
 
 impl Runtime {
@@ -141,38 +146,52 @@ impl Runtime {
         find_program(self.name, places) == Err(Distrust::Absent)
     }
 
-    fn find(&self, places: &[&Path]) -> Result<Found, Trouble> {
+    fn find(&self, places: &[&Path]) -> Result<Found, Lack> {
         let name = self.name;
-        let program = find_program(name, places).map_err(|distrust| match distrust {
-            Distrust::Absent => (format!("{name} is not installed"), format!("install it: {}", self.install)),
-            Distrust::Setuid(path) => {
-                (format!("{} is setuid", path.display()), format!("chmod u-s {}", path.display()))
+        let lack = |cause, why, fix| Err(Lack { cause, why, fix });
+        let again = format!("install {name} again: {}", self.install);
+        let program = match find_program(name, places) {
+            Ok(program) => program,
+            Err(distrust) => {
+                let cause = distrust.cause();
+                return match distrust {
+                    Distrust::Absent => lack(
+                        cause,
+                        format!("{name} is not installed"),
+                        format!("install it: {}", self.install),
+                    ),
+                    Distrust::Setuid(path) => lack(
+                        cause,
+                        format!("{} is setuid", path.display()),
+                        format!("chmod u-s {}", path.display()),
+                    ),
+                    Distrust::Writable(path) => {
+                        lack(cause, format!("{} can be written by others than root", path.display()), again)
+                    }
+                };
             }
-            Distrust::Writable(path) => (
-                format!("{} can be written by others than root", path.display()),
-                format!("install {name} again"),
-            ),
-        })?;
+        };
         if let Some(lacks) = self.lacks {
-            return Err((
-                format!("{name} can't make a sandbox of Ringfence's: {lacks}"),
-                "--runtime crun or runc, or run the bundle that `ringfence oci bundle` writes with it".into(),
-            ));
+            let why = format!("{name} can't make a sandbox of Ringfence's: {lacks}");
+            let fix = "--runtime crun or runc, or run the bundle that `ringfence oci bundle` writes with it";
+            return lack(Cause::Unusable, why, fix.into());
         }
-        let again = || format!("install {name} again: {}", self.install);
-        let text = ask_version(&program).map_err(|why| (why, again()))?;
+        let text = match ask_version(&program) {
+            Ok(text) => text,
+            Err(why) => return lack(Cause::Unusable, why, again),
+        };
         let Some((version, numbers)) = parse_version(name, &text) else {
-            return Err((
-                format!("{} --version does not say which {name} it is", program.display()),
-                again(),
-            ));
+            let why = format!("{} --version does not say which {name} it is", program.display());
+            return lack(Cause::Unusable, why, again);
         };
         if numbers < self.oldest {
             let (major, minor) = self.oldest;
-            return Err((
-                format!("{} is {name} {version}, which is too old", program.display()),
+            let why = format!("{} is {name} {version}, which is too old", program.display());
+            return lack(
+                Cause::TooOld,
+                why,
                 format!("install {name} {major}.{minor} or later: {}", self.install),
-            ));
+            );
         }
         Ok(Found { runtime: *self, program, version })
     }

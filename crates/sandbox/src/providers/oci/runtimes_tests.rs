@@ -28,12 +28,14 @@ fn the_first_that_can_be_used_is_taken() {
     let place = tempfile::tempdir().unwrap();
     let places = [place.path()];
     let none = choose_in(None, &places).unwrap_err();
-    assert_eq!(none.0, "no runtime for OCI bundles is installed");
-    assert!(none.1.contains("apt install crun"), "{}", none.1);
+    assert_eq!(none.cause, Cause::Absent);
+    assert_eq!(none.why, "no runtime for OCI bundles is installed");
+    assert!(none.fix.contains("apt install crun"), "{}", none.fix);
     installed(place.path(), "kata-runtime", "kata-runtime : 1.12.0");
-    assert!(choose_in(None, &places).unwrap_err().0.contains("no descriptor can be passed"));
+    assert!(choose_in(None, &places).unwrap_err().why.contains("no descriptor can be passed"));
     installed(place.path(), "runc", "runc version 1.0.3");
-    assert!(choose_in(None, &places).unwrap_err().0.contains("runc 1.0.3, which is too old"));
+    assert!(choose_in(None, &places).unwrap_err().why.contains("runc 1.0.3, which is too old"));
+    assert_eq!(choose_in(None, &places).unwrap_err().cause, Cause::TooOld);
     installed(place.path(), "youki", "youki version: 0.5.3");
     assert_eq!(choose_in(None, &places).unwrap().runtime.name, "youki");
     installed(place.path(), "runc", "runc version 1.1.5+ds1");
@@ -48,10 +50,10 @@ fn the_first_that_can_be_used_is_taken() {
 fn one_that_is_named_is_the_one_or_none() {
     let place = tempfile::tempdir().unwrap();
     let refused = |name| choose_in(Some(name), &[place.path()]).unwrap_err();
-    let (why, fix) = refused("crun");
+    let Lack { why, fix, .. } = refused("crun");
     assert_eq!(why, "crun is not installed");
     assert!(fix.contains("apt install crun"), "{fix}");
-    let (why, fix) = refused("podman");
+    let Lack { why, fix, .. } = refused("podman");
     assert_eq!(why, "oci has no runtime `podman`");
     assert!(fix.contains("crun, runc, youki, kata-runtime"), "{fix}");
 }
