@@ -105,19 +105,37 @@ fn a_bundle_has_its_limits() {
     if !Identity::Root.is_available() {
         return;
     }
-    let scene = Scene::new(Identity::Root);
-    let line = "head -c 200M /dev/zero | tail -c 150M | wc -c";
-    let bundle =
-        write_bundle(&scene, &["--memory", "32M", "--pids", "20", "--cpus", "0.5"], &["sh", "-c", line]);
-    let config: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(bundle.join("config.json")).expect("the configuration"))
-            .expect("JSON");
-    let resources = &config["linux"]["resources"];
+    let with = |flags: &[&str], line: &str| {
+        let scene = Scene::new(Identity::Root);
+        let bundle = write_bundle(&scene, flags, &["bash", "-c", line]);
+        let config = std::fs::read(bundle.join("config.json")).expect("the configuration");
+        let config: serde_json::Value = serde_json::from_slice(&config).expect("JSON");
+        (config["linux"]["resources"].clone(), run(&scene, RUNC, &bundle))
+    };
+    let said = |ran: &Output| String::from_utf8_lossy(&ran.stdout).into_owned();
+    // tail keeps what it may have to print; its end is that of the pipeline, and bash says by what it came.
+    let memory = "set -o pipefail; echo begun; head -c 200M /dev/zero | tail -c 150M | wc -c; echo ended ${PIPESTATUS[*]}";
+    let (resources, ran) = with(&["--memory", "1G"], memory);
+    assert_eq!(resources["memory"]["limit"], 1 << 30);
+    assert_eq!(said(&ran), "begun\n157286400\nended 0 0 0\n", "without the limit: {ran:?}");
+    let (resources, ran) = with(&["--memory", "32M", "--cpus", "0.5"], memory);
     assert_eq!(resources["memory"]["limit"], 32 << 20);
-    assert_eq!(resources["pids"]["limit"], 20);
     assert_eq!(resources["cpu"]["quota"], 50_000);
-    let ran = run(&scene, RUNC, &bundle);
-    assert!(!String::from_utf8_lossy(&ran.stdout).contains("157286400"), "{ran:?}");
+    let killed = said(&ran);
+    assert!(killed.starts_with("begun\n") && !killed.contains("157286400"), "{ran:?}");
+    // 128 + SIGKILL: tail was killed for want of memory, or the shell itself was.
+    let by_kill =
+        killed.lines().last().is_some_and(|line| line.starts_with("ended") && line.contains(" 137 "));
+    assert!(by_kill || ran.status.code() == Some(137), "{ran:?}");
+    let processes =
+        "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 2 & done; echo \"$(jobs -p | wc -l) started\"; wait";
+    let (resources, ran) = with(&["--pids", "64"], processes);
+    assert_eq!(resources["pids"]["limit"], 64);
+    assert_eq!(said(&ran), "12 started\n", "without the limit: {ran:?}");
+    let (resources, ran) = with(&["--pids", "6"], processes);
+    assert_eq!(resources["pids"]["limit"], 6);
+    assert!(String::from_utf8_lossy(&ran.stderr).contains("fork: "), "{ran:?}");
+    assert!(!said(&ran).contains("12 started"), "{ran:?}");
 }
 
 #[test]
