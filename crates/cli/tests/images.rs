@@ -5,11 +5,18 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use ringfence_testing::{Identity, Leftovers, Outcome, Scene, Session, Test, eventually, with_provider};
+use ringfence_testing::{
+    Identity, Leftovers, Outcome, Scene, Session, Test, docker, eventually, has_docker, with_provider,
+};
 use rustix::process::Signal;
 use serde_json::Value;
 
-const PROVIDERS: [&str; 2] = ["native", "bwrap"];
+const PROVIDERS: [&str; 5] = ["native", "bwrap", "oci:crun", "oci:runc", "docker"];
+
+/// Those that can be had on this machine.
+fn providers() -> impl Iterator<Item = &'static str> {
+    PROVIDERS.into_iter().filter(|provider| *provider != "docker" || has_docker())
+}
 
 fn image(scene: &Scene, words: &[&str]) -> Outcome {
     Test::in_scene(scene).verb([&["image"][..], words].concat()).call()
@@ -59,7 +66,7 @@ fn python_and_git_run_in_an_image_of_the_host() {
     each(|scene| {
         let built = build(scene, "tools", "python3,/usr/bin/git,coreutils");
         let digest = built["digest"].as_str().expect("a digest");
-        for provider in PROVIDERS {
+        for provider in providers() {
             with_provider(provider, || {
                 println!("{provider}");
                 let python = "import ssl, json, sqlite3, hashlib, ctypes, socket; print(sum(range(10)))";
@@ -103,9 +110,11 @@ fn nothing_of_the_hosts_directories_is_visible() {
     each(|scene| {
         build(scene, "shell", "coreutils");
         image(scene, &["build", "marked", "--from", &rootfs(scene, "shell").display().to_string()]).code(0);
-        for (provider, profile) in PROVIDERS
-            .into_iter()
-            .flat_map(|one| ["restrictive", "moderate", "permissive"].map(|two| (one, two)))
+        // A daemon takes a third of a second for a container, and what a profile shows is the same code everywhere.
+        let profiles = ["restrictive", "moderate", "permissive"];
+        for (provider, profile) in providers()
+            .flat_map(|one| profiles.map(|two| (one, two)))
+            .filter(|(provider, profile)| *provider != "docker" || *profile == "permissive")
         {
             with_provider(provider, || {
                 println!("{provider} {profile}");
@@ -163,7 +172,7 @@ fn nothing_of_the_hosts_directories_is_visible() {
 #[test]
 fn an_image_that_is_missing_is_refused_with_how_to_make_it() {
     each(|scene| {
-        for provider in PROVIDERS {
+        for provider in providers() {
             with_provider(provider, || {
                 let outcome = run(scene, "gone").plain().run(["true"]);
                 outcome
@@ -192,7 +201,7 @@ fn a_projects_file_may_not_choose_an_image() {
 fn an_image_is_not_removed_while_a_sandbox_shows_it() {
     each(|scene| {
         build(scene, "shell", "coreutils,bash");
-        for provider in PROVIDERS {
+        for provider in providers() {
             with_provider(provider, || {
                 let running = run(scene, "shell").plain().spawn(["sh", "-c", "touch ready; sleep 300"]);
                 eventually("the command is ready", || scene.workspace().join("ready").exists());
@@ -234,7 +243,7 @@ fn a_workspace_and_shown_directories_lie_in_the_image() {
     each(|scene| {
         build(scene, "shell", "coreutils");
         scene.write("ws/file", "mine");
-        for provider in PROVIDERS {
+        for provider in providers() {
             with_provider(provider, || {
                 let read = scene.outside();
                 let line = format!(
@@ -250,6 +259,46 @@ fn a_workspace_and_shown_directories_lie_in_the_image() {
             });
         }
     });
+}
+
+/// What `docker import` took in: built by the daemon's own archive of it, and run.
+#[test]
+fn an_image_of_docker_is_taken_over() {
+    if !has_docker() {
+        return;
+    }
+    let daemon = docker();
+    for identity in Identity::all() {
+        println!("as {identity:?}");
+        let scene = Scene::new(identity);
+        build(&scene, "shell", "coreutils");
+        let root = rootfs(&scene, "shell");
+        let name = format!("rftest/{}:one", scene.token.to_lowercase());
+        let line = format!(
+            "set -e; tar -C '{}' -c . | docker -H '{}' import - '{name}'",
+            root.display(),
+            daemon.host()
+        );
+        let imported = Command::new("bash").args(["-o", "pipefail", "-c", &line]).output().expect("bash");
+        assert!(imported.status.success(), "{imported:?}");
+        let build = |from: &str, host: &str| {
+            let words = ["image", "build", "taken", "--from", from, "--json"];
+            Test::in_scene(&scene).verb(words).env("DOCKER_HOST", host).call()
+        };
+        let built = build(&format!("docker:{name}"), &daemon.host());
+        built.code(0);
+        image(&scene, &["verify", "taken"]).code(0);
+        run(&scene, "taken").run(["cat", "/etc/marker"]).code(0).stdout("of the image");
+        with_provider("docker", || run(&scene, "taken").run(["cat", "/etc/marker"]))
+            .code(0)
+            .stdout("of the image");
+        assert_ne!(build("docker:rftest/no-such:one", &daemon.host()).exit, 0);
+        if identity == Identity::User {
+            assert_ne!(build(&format!("docker:{name}"), &daemon.closed_host()).exit, 0);
+        }
+        let removed = Command::new("docker").args(["-H", &daemon.host(), "rmi", &name]).output();
+        assert!(removed.expect("docker").status.success());
+    }
 }
 
 #[test]
