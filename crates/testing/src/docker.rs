@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::Value;
 
+use crate::skip::report_skip;
 use crate::{Identity, USER_ID};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const WATCHER: &str = r#"
 cd / && exec </dev/null >>"$1/log" 2>&1 8<>"$1/users"
 start() {
-    dockerd --iptables=false --ip-masq=false --ip6tables=false --bridge=none --data-root "$1/data" --exec-root "$1/exec" \
+    dockerd --iptables=false --ip-masq=false --ip6tables=false --bridge=none --add-runtime crun=/usr/bin/crun --data-root "$1/data" --exec-root "$1/exec" \
         --pidfile "$1/pid" -H "unix://$1/docker.sock" -H "unix://$1/closed.sock" 8<&- &
     daemon=$!
 }
@@ -67,7 +68,7 @@ pub fn has_docker() -> bool {
         return true;
     }
     assert!(std::env::var("CI").as_deref() != Ok("true"), "dockerd is not installed: apt install docker.io");
-    eprintln!("skipped: dockerd is not installed (apt install docker.io)");
+    report_skip("dockerd is not installed (apt install docker.io): nothing of docker was tried");
     false
 }
 

@@ -38,6 +38,7 @@ mod running;
 mod scene;
 mod server;
 mod session;
+mod skip;
 mod stage;
 mod starter;
 mod test;

@@ -5,7 +5,7 @@
 //!
 //! The table is run a second time through sessions, each row as the second command after a hostile first one
 //! (`hostile.rs`); a row that says nothing there tells why. A third time it is run in sandboxes that a pool made ahead, and
-//! once more, also in sessions, where bubblewrap or crun makes them, and by runc.
+//! once more, also in sessions, where bubblewrap, crun, runc or Docker makes them.
 //!
 //! `RINGFENCE_ESCAPE_ROW=name` runs only the rows whose name holds that word; `--no-capture` (nextest:
 //! `--success-output final`) shows how each row was held.
@@ -121,6 +121,18 @@ macro_rules! topics {
             #[test]
             fn by_runc_as_user() {
                 with_provider("oci:runc", || row::check(stringify!($topic), &crate::$topic::rows(), Identity::User));
+            }
+
+            #[test]
+            fn by_runc_in_a_session_as_root() {
+                let rows = crate::$topic::rows();
+                with_provider("oci:runc", || row::check_in_session(stringify!($topic), &rows, Identity::Root));
+            }
+
+            #[test]
+            fn by_runc_in_a_session_as_user() {
+                let rows = crate::$topic::rows();
+                with_provider("oci:runc", || row::check_in_session(stringify!($topic), &rows, Identity::User));
             }
 
             #[test]

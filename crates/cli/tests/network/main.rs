@@ -86,6 +86,30 @@ mod table {
     use super::*;
     topics!(addresses, dns, floods, http, names, relays, sockets, tls);
 
+    /// What a runtime makes is the namespace alone; egress is the same code. So these topics, and no more.
+    mod by_crun {
+        use super::*;
+
+        fn check_by_crun(topic: &str, rows: Vec<row::Row>, identity: Identity) {
+            with_provider("oci:crun", || check(topic, rows, identity));
+        }
+
+        #[test]
+        fn names_as_root() {
+            check_by_crun("names", crate::names::rows(), Identity::Root);
+        }
+
+        #[test]
+        fn addresses_as_user() {
+            check_by_crun("addresses", crate::addresses::rows(), Identity::User);
+        }
+
+        #[test]
+        fn sockets_as_user() {
+            check_by_crun("sockets", crate::sockets::rows(), Identity::User);
+        }
+    }
+
     #[test]
     fn has_at_least_80_rows_with_names_of_their_own() {
         let rows = all();
