@@ -242,6 +242,111 @@ fn sessions_are_the_same() {
     });
 }
 
+#[test]
+fn binary_output_comes_byte_for_byte() {
+    everywhere(|scene| {
+        let every: Vec<u8> = (0..=255_u8).cycle().take(256 * 300).collect();
+        std::fs::write(scene.workspace().join("every"), &every).expect("write");
+        let got = scene.path("got");
+        let file = std::fs::File::create(&got).expect("a file");
+        run(scene).plain().stdout_file(file).run(["cat", "every"]).code(0);
+        assert!(std::fs::read(&got).expect("what came") == every, "to a file");
+        let (mut from, to) = std::io::pipe().expect("a pipe");
+        let reader = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            from.read_to_end(&mut all).map(|_| all)
+        });
+        let to = std::fs::File::from(std::os::fd::OwnedFd::from(to));
+        run(scene).plain().stdin(every.clone()).stdout_file(to).run(["cat"]).code(0);
+        assert!(reader.join().expect("the reader").expect("read") == every, "through pipes");
+    });
+}
+
+#[test]
+fn input_ends_when_the_callers_does() {
+    everywhere(|scene| {
+        let (from, mut to) = std::io::pipe().expect("a pipe");
+        let from = std::fs::File::from(std::os::fd::OwnedFd::from(from));
+        let line = "cat > got; touch ended; echo all";
+        let mut running = run(scene).plain().stdin_file(from).spawn(["sh", "-c", line]);
+        to.write_all(b"some").expect("write");
+        let got = scene.workspace().join("got");
+        eventually("it has come", || std::fs::read(&got).is_ok_and(|bytes| bytes == b"some"));
+        // Held open, it has not ended.
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        assert!(!running.has_ended() && !scene.workspace().join("ended").exists());
+        to.write_all(b" more").expect("write");
+        drop(to);
+        let outcome = running.wait();
+        outcome.code(0).stdout("all\n");
+        assert_eq!(std::fs::read(&got).expect("what came"), b"some more");
+    });
+}
+
+/// By script(1), on a terminal of this size.
+#[test]
+fn a_terminal_has_the_callers_size() {
+    everywhere(|scene| {
+        let ringfence = ringfence_testing::Stage::get().ringfence.display().to_string();
+        let words = [&["run".to_owned()], &provider_flags()[..], &["-t".to_owned()]].concat().join(" ");
+        let line = format!("stty rows 31 cols 97; exec {ringfence} {words} -- stty size");
+        let mut command = std::process::Command::new("script");
+        command.args(["-q", "-e", "-c", &line, "/dev/null"]);
+        command.env_clear().env("PATH", "/usr/bin:/bin").env("TERM", "dumb").env("HOME", scene.home());
+        command.env("RINGFENCE_STATE_DIR", scene.state()).current_dir(scene.workspace());
+        command.envs(ringfence_testing::provider_environment()).stdin(std::process::Stdio::null());
+        scene.identity.apply(&mut command);
+        let output = command.output().expect("script (bsdutils)");
+        let shown = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && shown.contains("31 97"), "{output:?}");
+    });
+}
+
+#[test]
+fn a_commands_time_in_a_session_ends_the_command_alone() {
+    everywhere(|scene| {
+        let session = Session::create(scene, ["--profile", "restrictive"]);
+        session.exec_with(&["--timeout", "500ms"], ["sh", "-c", "sleep 300 & sleep 300"]).code(124);
+        session.assert_answers();
+        session.remove();
+    });
+}
+
+#[test]
+fn files_of_a_session_are_written_listed_and_removed() {
+    everywhere(|scene| {
+        let session = Session::create(scene, ["--profile", "restrictive"]);
+        let call =
+            |verb: &str, args: &[&str]| Test::in_scene(scene).verb(["session", verb]).args(args.to_vec());
+        let at = |path: &str| format!("{}:/workspace/{path}", session.name);
+        call("mkdir", &["-p", &at("a/b")]).call().code(0);
+        call("write", &[&at("a/b/file")]).stdin(&b"text\n"[..]).call().code(0);
+        session.sh("cat a/b/file").code(0).stdout("text\n");
+        let listed = call("ls", &[&at("a/b")]).call();
+        assert!(listed.exit == 0 && listed.output.contains("file"), "{}", listed.describe());
+        assert_ne!(call("rm", &[&at("a")]).call().exit, 0, "a directory goes with -r only");
+        call("rm", &["-r", &at("a")]).call().code(0);
+        session.sh("test ! -e a && echo gone").code(0).stdout("gone\n");
+        session.remove();
+    });
+}
+
+#[test]
+fn a_snapshot_of_an_overlay_session_is_gone_back_to() {
+    everywhere(|scene| {
+        std::fs::write(scene.workspace().join("own"), "own\n").expect("write");
+        scene.identity.own(&scene.workspace().join("own"));
+        let session = Session::create(scene, ["--overlay"]);
+        session.sh("echo one > file; mkdir d; echo two > d/other").code(0);
+        session.call("snapshot", &["--name", "before"]).code(0);
+        session.sh("echo changed > file; rm -r d; echo changed > own; echo new > new").code(0);
+        session.call("rollback", &["before"]).code(0);
+        session.sh("cat file d/other own; ls").code(0).stdout("one\ntwo\nown\nd\nfile\nown\n");
+        assert_eq!(scene.read("ws/own").as_deref(), Some("own\n"));
+        session.remove();
+    });
+}
+
 /// The keeper, guard, and whoever is guard's parent: whichever is killed, the session ends whole.
 #[test]
 fn a_session_ends_with_any_of_its_processes() {
