@@ -15,6 +15,7 @@ use crate::actions::Watch;
 use crate::auth::{Caller, FirstToken};
 use crate::config::ServerConfig;
 use crate::disk::Measured;
+use crate::ended::Endings;
 use crate::error::{Answer, ApiError};
 use crate::held::PerUser;
 use crate::jwt::Tokens;
@@ -43,6 +44,7 @@ pub(crate) struct App {
     pub(crate) tickets: Tickets,
     pub(crate) disk: Measured,
     pub(crate) usage: Usage,
+    pub(crate) endings: Endings,
     pub(crate) started: Instant,
     /// Requests need no key: the user asked for that in so many words.
     pub(crate) without_authentication: bool,
@@ -128,6 +130,19 @@ impl App {
         }
         let sandbox = open_session(&self.places, id)?;
         Ok((row, sandbox))
+    }
+
+    /// The same of one that has ended too, while its files are there.
+    pub(crate) async fn kept_sandbox(&self, caller: &Caller, id: &str) -> Answer<(SandboxRow, Sandbox)> {
+        let kept = self.store.sandbox(id).await?.filter(|row| {
+            row.state == SandboxState::Ended && (row.user == caller.user || caller.role == Role::Admin)
+        });
+        if let Some(row) = kept
+            && let Ok(sandbox) = open_session(&self.places, id)
+        {
+            return Ok((row, sandbox));
+        }
+        self.sandbox(caller, id).await
     }
 
     /// A sandbox that the caller may change.

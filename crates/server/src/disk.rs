@@ -186,7 +186,7 @@ impl App {
         Ok(bytes)
     }
 
-    /// The ids of a user's living sandboxes.
+    /// The ids of a user's living sandboxes, and of those that have ended and keep their files.
     async fn living(&self, user: &str) -> Answer<Vec<String>> {
         let filter = SandboxFilter {
             user: Some(user.to_owned()),
@@ -194,7 +194,9 @@ impl App {
             after: None,
             limit: 1000,
         };
-        Ok(self.store.sandboxes(&filter).await?.into_iter().map(|row| row.id).collect())
+        let mut ids = self.endings.kept_of(user);
+        ids.extend(self.store.sandboxes(&filter).await?.into_iter().map(|row| row.id));
+        Ok(ids)
     }
 }
 

@@ -11,6 +11,7 @@ mod body;
 mod config;
 mod disk;
 mod doors;
+mod ended;
 mod error;
 mod fetch;
 mod held;

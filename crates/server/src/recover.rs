@@ -1,56 +1,59 @@
 //! After a restart: sandboxes are found again through their keepers, half-made ones are swept.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
-use ringfence_service::{Places, list_sessions, remove_session_by_force};
-use ringfence_store::{SandboxFilter, SandboxState, Store, StoreError};
+use ringfence_sandbox::WorkspaceKind;
+use ringfence_service::{Places, list_sessions, open_session, remove_session_by_force};
+use ringfence_store::{SandboxState, Store};
 
 use crate::blocking;
+use crate::ended::{all, ended, write_down};
 use crate::error::ApiError;
 
-const PAGE: u32 = 1000;
-
-/// How many live on.
-pub(crate) async fn recover(store: &Store, places: &Places) -> Result<u64, ApiError> {
-    let known = {
-        let places = places.clone();
-        blocking(move || Ok(list_sessions(&places, true)?)).await?
-    };
-    let alive: BTreeMap<String, bool> =
-        known.into_iter().map(|row| (row.facts.id.clone(), row.status.is_some() || row.silent)).collect();
-    let mut living = 0;
-    for state in [SandboxState::Making, SandboxState::Alive] {
-        for id in ids(store, state).await? {
-            let lives = alive.get(&id).copied();
-            if state == SandboxState::Alive && lives == Some(true) {
-                living += 1;
-                continue;
-            }
-            if lives.is_some() {
-                let (places, name) = (places.clone(), id.clone());
-                blocking(move || Ok(remove_session_by_force(&places, &name)?)).await?;
-            }
-            store
-                .sandbox_ended(
-                    &id,
-                    if state == SandboxState::Making { "half made" } else { "its keeper is gone" },
-                )
-                .await?;
-        }
-    }
-    Ok(living)
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Recovered {
+    /// So many live on.
+    pub(crate) living: u64,
+    /// Ended ones whose files are kept, and whose they are.
+    pub(crate) kept: HashMap<String, String>,
 }
 
-async fn ids(store: &Store, state: SandboxState) -> Result<Vec<String>, StoreError> {
-    let mut found: Vec<String> = Vec::new();
-    loop {
-        let after = found.last().cloned();
-        let page =
-            store.sandboxes(&SandboxFilter { user: None, state: Some(state), after, limit: PAGE }).await?;
-        let whole = page.len() < PAGE as usize;
-        found.extend(page.into_iter().map(|row| row.id));
-        if whole {
-            return Ok(found);
+pub(crate) async fn recover(store: &Store, places: &Places) -> Result<Recovered, ApiError> {
+    let known = {
+        let places = places.clone();
+        // It also takes away what killed keepers left.
+        blocking(move || Ok(list_sessions(&places, true)?)).await?
+    };
+    let mut found = Recovered::default();
+    for row in all(store, SandboxState::Making).await? {
+        let (places, id) = (places.clone(), row.id.clone());
+        blocking(move || {
+            if open_session(&places, &id).is_ok() {
+                remove_session_by_force(&places, &id)?;
+            }
+            Ok(())
+        })
+        .await?;
+        store.sandbox_ended(&row.id, "half made").await?;
+    }
+    for row in all(store, SandboxState::Alive).await? {
+        let looked = {
+            let (places, id) = (places.clone(), row.id.clone());
+            blocking(move || Ok(ended(&places, &id))).await?
+        };
+        match looked {
+            Some(ended) => drop(write_down(store, places, &row, &ended).await?),
+            None => found.living += 1,
         }
     }
+    for session in known {
+        if session.facts.workspace_kind == WorkspaceKind::Overlay
+            && let Some(row) = store.sandbox(&session.facts.id).await?
+            && row.state == SandboxState::Ended
+        {
+            found.kept.insert(row.id, row.user);
+        }
+    }
+    Ok(found)
 }

@@ -17,6 +17,7 @@ use crate::app::App;
 use crate::auth::{FirstToken, LOCAL};
 use crate::config::ServerConfig;
 use crate::disk::Measured;
+use crate::ended::Endings;
 use crate::held::PerUser;
 use crate::http::router;
 use crate::jwt::Tokens;
@@ -126,7 +127,7 @@ async fn run(
     let in_store =
         |error: ringfence_store::StoreError| failed("open the database", error, "see docs/server.md");
     let store = Store::open(&database).await.map_err(in_store)?;
-    let living = recover(&store, &places)
+    let found = recover(&store, &places)
         .await
         .map_err(|error| failed("find sandboxes again", error.message, &error.hint))?;
     fail_interrupted(&store).await.map_err(in_store)?;
@@ -179,8 +180,9 @@ async fn run(
         tickets: Tickets::default(),
         disk: Measured::default(),
         usage: Usage::default(),
+        endings: Endings::new(found.kept),
     });
-    app.metrics.sandboxes.set(living as i64);
+    app.metrics.sandboxes.set(found.living as i64);
     let limits = app.config.limits;
     tokio::spawn(sweep_for_ever(Arc::clone(&app)));
     let mut serving = JoinSet::new();

@@ -1,9 +1,10 @@
 //! Sandboxes that stay, through their whole life.
 
-use ringfence_testing::Leftovers;
+use ringfence_testing::{Leftovers, Server, eventually};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::{scene, server};
+use crate::{sandbox, scene, server};
 
 #[test]
 fn the_life_of_a_sandbox() {
@@ -103,4 +104,100 @@ fn a_command_in_a_sandbox_is_heard_of_as_it_goes() {
         Some(("exit", json!(6)))
     );
     let _ = server.ask(Some(&key), "DELETE", path.trim_end_matches("/exec/stream"), None).status(204);
+}
+
+/// One sandbox is all that a user may have, and each of them ends without being deleted.
+#[test]
+fn a_sandbox_that_ends_by_itself_is_told_of_and_makes_room() {
+    let before = Leftovers::before();
+    {
+        let scene = scene();
+        scene.write("server.toml", "[roles.operator.quotas]\nsandboxes = 1\nmemory = '1G'\n");
+        let config = scene.path("server.toml").display().to_string();
+        let server = Server::start(&scene, ["--config".to_owned(), config]);
+        let (key, admin) = (server.key("ada", "operator"), server.key("root", "admin"));
+        let ends = [
+            (json!({ "ttl_ms": 500 }), "its time to live was over"),
+            (json!({ "idle_ms": 500 }), "nothing was done in it for as long as it may be idle"),
+            (json!({}), "its keeper is gone"),
+        ];
+        for (wanted, why) in ends {
+            let path = sandbox(&server, &key, &wanted);
+            if wanted == json!({}) {
+                assert_eq!(gauge(&server, &admin), 1);
+                let keeper = server.ask(Some(&key), "GET", &path, None).status(200).json();
+                let pid = keeper["status"]["keeper"].as_i64().expect("its keeper's pid") as i32;
+                kill_process(Pid::from_raw(pid).expect("a pid"), Signal::KILL).expect("kill the keeper");
+            }
+            eventually("it has ended", || {
+                server.ask(Some(&key), "GET", &path, None).status(200).json()["state"] == "ended"
+            });
+            let ended = server.ask(Some(&key), "GET", &path, None).status(200).json();
+            assert_eq!(ended["ended_why"], why);
+            assert!(ended["status"].is_null() && ended["ended"].is_i64(), "{ended}");
+            assert_eq!(gauge(&server, &admin), 0);
+            let id = path.rsplit('/').next().expect("an id");
+            let rows = server.ask(Some(&key), "GET", "/v1/audit?kind=sandbox.end", None).status(200).json();
+            let row = rows["rows"].as_array().into_iter().flatten().find(|row| row["target"] == id);
+            let row = row.unwrap_or_else(|| panic!("no row of {id}: {rows}"));
+            assert_eq!((&row["result"]["why"], &row["user"]), (&json!(why), &json!("ada")));
+            server
+                .ask(Some(&key), "POST", &format!("{path}/exec"), Some(&json!({ "command": ["true"] })))
+                .refused(410, "session_ended");
+        }
+    }
+    before.assert_none_since();
+}
+
+#[test]
+fn nobody_is_refused_for_the_sake_of_a_sandbox_that_has_ended() {
+    let scene = scene();
+    scene.write("server.toml", "[roles.operator.quotas]\nsandboxes = 1\n");
+    let config = scene.path("server.toml").display().to_string();
+    let server = Server::start(&scene, ["--config".to_owned(), config]);
+    let key = server.key("ada", "operator");
+    let one = sandbox(&server, &key, &json!({}));
+    server.ask(Some(&key), "POST", "/v1/sandboxes", Some(&json!({}))).refused(429, "quota");
+    let status = server.ask(Some(&key), "GET", &one, None).status(200).json();
+    let pid = status["status"]["keeper"].as_i64().expect("its keeper's pid") as i32;
+    kill_process(Pid::from_raw(pid).expect("a pid"), Signal::KILL).expect("kill the keeper");
+    let lock = scene.state().join("sessions").join(one.rsplit('/').next().expect("an id")).join("lock");
+    // Once the kernel has let go of its lock, and before anybody is likely to have looked.
+    eventually("the keeper is gone", || {
+        let Ok(file) = std::fs::File::open(&lock) else { return true };
+        rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockShared).is_ok()
+    });
+    let _ = sandbox(&server, &key, &json!({}));
+}
+
+/// What was written to a copy-on-write workspace may be somebody's work.
+#[test]
+fn an_ended_sandbox_keeps_what_was_not_committed() {
+    let before = Leftovers::before();
+    {
+        let scene = scene();
+        let server = server(&scene);
+        let (key, other) = (server.key("ada", "operator"), server.key("eve", "operator"));
+        let path = sandbox(&server, &key, &json!({ "workspace": "mine", "overlay": true, "ttl_ms": 3000 }));
+        let put = server.ask_bytes(Some(&key), "PUT", &format!("{path}/files?path=work"), None, b"mine");
+        let _ = put.status(204);
+        eventually("it has ended", || {
+            server.ask(Some(&key), "GET", &path, None).status(200).json()["state"] == "ended"
+        });
+        let diff = server.ask(Some(&key), "GET", &format!("{path}/diff"), None).status(200).json();
+        assert_eq!(diff["changes"][0]["path"], "work", "{diff}");
+        let _ = server.ask(Some(&other), "GET", &format!("{path}/diff"), None).refused(404, "not_found");
+        let committed = server.ask(Some(&key), "POST", &format!("{path}/commit"), Some(&json!({})));
+        let _ = committed.status(200);
+        let _ = server.ask(Some(&key), "DELETE", &path, None).status(204);
+        server.ask(Some(&key), "GET", &format!("{path}/diff"), None).refused(410, "session_ended");
+    }
+    before.assert_none_since();
+}
+
+fn gauge(server: &Server, admin: &str) -> u64 {
+    let text = server.ask(Some(admin), "GET", "/v1/metrics", None).status(200).body;
+    let text = String::from_utf8(text).expect("text");
+    let line = text.lines().find_map(|line| line.strip_prefix("ringfence_sandboxes "));
+    line.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("no gauge in {text}"))
 }

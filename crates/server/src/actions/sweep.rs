@@ -14,6 +14,8 @@ use crate::app::Shared;
 /// How long another process's decision may go unnoticed, and how many such looks until the rest is done.
 const TICK: Duration = Duration::from_millis(250);
 const SELDOM: u32 = 120;
+/// How many until sandboxes are looked for that have ended by themselves.
+const OFTEN: u32 = 4;
 /// What has ended is listed so long; the audit keeps it for ever.
 const KEPT: i64 = 30 * 24 * 60 * 60 * 1000;
 const PAGE: u32 = 1000;
@@ -60,9 +62,24 @@ pub(crate) async fn sweep_for_ever(app: Shared) {
         if let Err(error) = sweep(&app, &mut last, ticks.is_multiple_of(SELDOM)).await {
             tracing::warn!(%error, "what is over was not swept, and will be tried again");
         }
+        if ticks.is_multiple_of(OFTEN) {
+            look_for_ended(&app);
+        }
         ticks = ticks.wrapping_add(1);
         tokio::time::sleep(TICK).await;
     }
+}
+
+/// Beside the rest: what a killed keeper left may take seconds to go.
+fn look_for_ended(app: &Shared) {
+    let app = app.clone();
+    tokio::spawn(async move {
+        if let Err(error) = app.look_again().await
+            && !app.actions.is_stopping()
+        {
+            tracing::warn!(why = error.message, "sandboxes that have ended were not looked for");
+        }
+    });
 }
 
 async fn sweep(app: &Shared, last: &mut i64, seldom: bool) -> Result<(), StoreError> {
@@ -81,6 +98,9 @@ async fn sweep(app: &Shared, last: &mut i64, seldom: bool) -> Result<(), StoreEr
         app.store.decisions().purge().await?;
         app.store.forget_actions(Clock::system().now() - KEPT).await?;
         app.store.idempotency().purge().await?;
+        if let Err(error) = app.drop_old().await {
+            tracing::warn!(why = error.message, "files of sandboxes that ended long ago are not removed");
+        }
     }
     Ok(())
 }

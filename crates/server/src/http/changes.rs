@@ -93,7 +93,7 @@ pub(crate) async fn diff(
         Some("unified") => true,
         Some(_) => return Err(ApiError::bad("that is no format of a diff", "name `list` or `unified`")),
     };
-    let (row, _) = app.sandbox(&caller, &id).await?;
+    let (row, _) = app.kept_sandbox(&caller, &id).await?;
     let places = app.places_of(&row.user)?;
     let since = match query.since {
         Some(snapshot) => Since::Snapshot(find(&places, &snapshot).await?.id),
@@ -158,7 +158,8 @@ pub(crate) async fn commit(
     Named(id): Named<String>,
     Body(request): Body<CommitRequest>,
 ) -> Answer<Response> {
-    let (row, _) = app.own_sandbox(&caller, &id).await?;
+    caller.needs(Role::Operator)?;
+    let (row, _) = app.kept_sandbox(&caller, &id).await?;
     let only = request.only.iter().map(|path| below(path)).collect::<Answer<Vec<_>>>()?;
     let places = app.places_of(&row.user)?;
     let (looked_at, at) = (places.clone(), id.clone());

@@ -220,8 +220,17 @@ impl Resolved {
         Ok(intent.asked_by(app, caller, &caller.user))
     }
 
-    /// One that is being made, in the store; and what to make.
+    /// One that is being made, in the store; and what to make. Nobody is refused for the sake of sandboxes that have ended.
     async fn write_down(&self, app: &Shared, caller: &Caller) -> Answer<CreateOrder> {
+        match self.try_to_write_down(app, caller).await {
+            Err(error) if error.code == "quota" && app.reconcile().await? > 0 => {
+                self.try_to_write_down(app, caller).await
+            }
+            written => written,
+        }
+    }
+
+    async fn try_to_write_down(&self, app: &Shared, caller: &Caller) -> Answer<CreateOrder> {
         let id = Uuid::now_v7().simple().to_string();
         let quotas = Quotas {
             of_user: app.config.role(caller.role).quotas.sandboxes,

@@ -187,7 +187,8 @@ pub(crate) async fn delete(
     Named(id): Named<String>,
     Asked(query): Asked<ClaimQuery>,
 ) -> Answer<Response> {
-    let (row, sandbox) = app.own_sandbox(&caller, &id).await?;
+    caller.needs(Role::Operator)?;
+    let (row, sandbox) = app.kept_sandbox(&caller, &id).await?;
     let kind = ActionKind::SandboxDelete;
     let claim = Claim { action: query.action, wait_ms: query.wait_ms };
     let mut intent = Intent::in_sandbox(kind, &id, &"delete", claim)?;
@@ -201,6 +202,7 @@ pub(crate) async fn delete(
     };
     let places = app.places_of(&row.user)?;
     let name = id.clone();
+    let deleting = app.endings.delete(&id);
     let (notes, traffic) = blocking(move || {
         // Once it has ended, and before nothing is known of it any more.
         let notes = sandbox.end_whole()?;
@@ -210,9 +212,12 @@ pub(crate) async fn delete(
     })
     .await?;
     app.traffic.add(&id, traffic, &app.metrics);
-    app.store.sandbox_ended(&id, "deleted").await?;
+    if app.store.sandbox_ended(&id, "deleted").await? {
+        app.metrics.sandboxes.dec();
+    }
+    app.endings.forget(&id);
+    drop(deleting);
     app.store.decisions().forget_session(&id).await?;
-    app.metrics.sandboxes.dec();
     let mut told = json!({ "notes": notes });
     pass.add_to(&mut told);
     app.record(entry(&caller, &request_id, kind.as_str(), Some(id), told)).await?;
