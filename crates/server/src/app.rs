@@ -19,6 +19,7 @@ use crate::ended::Endings;
 use crate::error::{Answer, ApiError};
 use crate::held::PerUser;
 use crate::jwt::Tokens;
+use crate::left::LeftRunning;
 use crate::mask::Mask;
 use crate::metrics::Metrics;
 use crate::rates::Rates;
@@ -45,6 +46,7 @@ pub(crate) struct App {
     pub(crate) disk: Measured,
     pub(crate) usage: Usage,
     pub(crate) endings: Endings,
+    pub(crate) left: LeftRunning,
     pub(crate) started: Instant,
     /// Requests need no key: the user asked for that in so many words.
     pub(crate) without_authentication: bool,

@@ -141,8 +141,8 @@ pub(crate) async fn write_down(
         kind: "sandbox.end".into(),
         target: Some(row.id.clone()),
         decision: None,
-        policy_digest: None,
-        receipt_digest: None,
+        policy_digest: row.policy_digest.clone(),
+        receipt_digest: row.receipt_digest.clone(),
         denials: Value::Array(Vec::new()),
         result: json!({ "why": ended.why, "notes": ended.notes }),
         request_id: None,
@@ -171,6 +171,8 @@ impl App {
     /// From time to time; nothing where somebody is looking already.
     pub(crate) async fn look_again(&self) -> Answer<()> {
         if let Ok(_one) = self.endings.looking.try_lock() {
+            // How a command ended is known as long as its sandbox lives.
+            self.look_for_ends().await?;
             self.look_for_ended().await?;
         }
         Ok(())
@@ -212,6 +214,7 @@ impl App {
             if ended.keeps {
                 self.endings.kept().insert(row.id.clone(), row.user.clone());
             }
+            self.left.end_with(&self.store, &row, ended.why).await?;
             self.traffic.add(&row.id, ended.traffic.clone(), &self.metrics);
             if write_down(&self.store, &self.places, &row, &ended).await? {
                 self.metrics.sandboxes.dec();

@@ -18,6 +18,7 @@ mod held;
 mod http;
 mod jwt;
 mod launch;
+mod left;
 mod library;
 mod listen;
 mod mask;

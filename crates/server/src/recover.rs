@@ -9,6 +9,7 @@ use ringfence_store::{SandboxState, Store};
 use crate::blocking;
 use crate::ended::{all, ended, write_down};
 use crate::error::ApiError;
+use crate::left::LeftRunning;
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -17,6 +18,8 @@ pub(crate) struct Recovered {
     pub(crate) living: u64,
     /// Ended ones whose files are kept, and whose they are.
     pub(crate) kept: HashMap<String, String>,
+    /// Commands that were left running.
+    pub(crate) left: LeftRunning,
 }
 
 pub(crate) async fn recover(store: &Store, places: &Places) -> Result<Recovered, ApiError> {
@@ -37,13 +40,18 @@ pub(crate) async fn recover(store: &Store, places: &Places) -> Result<Recovered,
         .await?;
         store.sandbox_ended(&row.id, "half made").await?;
     }
-    for row in all(store, SandboxState::Alive).await? {
+    let alive = all(store, SandboxState::Alive).await?;
+    found.left = LeftRunning::before(store, &alive).await?;
+    for row in alive {
         let looked = {
             let (places, id) = (places.clone(), row.id.clone());
             blocking(move || Ok(ended(&places, &id))).await?
         };
         match looked {
-            Some(ended) => drop(write_down(store, places, &row, &ended).await?),
+            Some(ended) => {
+                found.left.end_with(store, &row, ended.why).await?;
+                write_down(store, places, &row, &ended).await?;
+            }
             None => found.living += 1,
         }
     }

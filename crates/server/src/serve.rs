@@ -181,6 +181,7 @@ async fn run(
         disk: Measured::default(),
         usage: Usage::default(),
         endings: Endings::new(found.kept),
+        left: found.left,
     });
     app.metrics.sandboxes.set(found.living as i64);
     let limits = app.config.limits;

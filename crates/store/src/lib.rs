@@ -34,7 +34,7 @@ pub use decisions::{Decisions, NewRemembered, Remembered};
 pub use error::StoreError;
 pub use idempotency::{Answer, Begun, Idempotency, RequestKey};
 pub use keys::{Key, NewKey};
-pub use sandboxes::{Claim, NewSandbox, Quotas, SandboxFilter, SandboxRow, SandboxState};
+pub use sandboxes::{Claim, Enforced, NewSandbox, Quotas, SandboxFilter, SandboxRow, SandboxState};
 pub use store::{Store, StoreOptions};
 pub use users::{Role, User};
 pub use words::UnknownWord;

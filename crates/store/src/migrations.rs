@@ -11,6 +11,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (1, "first", include_str!("../migrations/0001_first.sql")),
     (2, "decisions and answers", include_str!("../migrations/0002_decisions_and_answers.sql")),
     (3, "requests and ports", include_str!("../migrations/0003_requests_and_ports.sql")),
+    (4, "what is enforced", include_str!("../migrations/0004_enforced.sql")),
 ];
 
 /// All steps that are missing, in the one transaction that the caller holds the write lock with: of two processes that

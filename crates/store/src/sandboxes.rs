@@ -32,6 +32,16 @@ pub struct SandboxRow {
     pub labels: Value,
     /// What it was asked for with; its interface knows how to read it.
     pub request: Option<String>,
+    /// None: it is not made yet, or was made before this was kept.
+    pub policy_digest: Option<String>,
+    pub receipt_digest: Option<String>,
+}
+
+/// Under which policy a sandbox lives, and what was enforced: for the audit of what is done in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Enforced {
+    pub policy_digest: Option<String>,
+    pub receipt_digest: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -87,11 +97,14 @@ impl FromRow<'_, SqliteRow> for SandboxRow {
             ended_why: row.try_get("ended_why")?,
             labels: json(row, "labels")?,
             request: row.try_get("request")?,
+            policy_digest: row.try_get("policy_digest")?,
+            receipt_digest: row.try_get("receipt_digest")?,
         })
     }
 }
 
-const COLUMNS: &str = "SELECT id, user_name, name, state, profile, workspace, created, ended, ended_why, labels, request FROM sandboxes WHERE TRUE";
+const COLUMNS: &str = "SELECT id, user_name, name, state, profile, workspace, created, ended, ended_why, labels, request, \
+     policy_digest, receipt_digest FROM sandboxes WHERE TRUE";
 
 impl Store {
     /// Written down as being made, if the user and the server have room for one more.
@@ -123,6 +136,8 @@ impl Store {
             ended_why: None,
             labels: new.labels,
             request: new.request,
+            policy_digest: None,
+            receipt_digest: None,
         };
         insert(&mut transaction, &row, new.claim).await.map_err(|error| {
             if error.is_unique_violation() {
@@ -138,7 +153,7 @@ impl Store {
         Ok(row)
     }
 
-    pub async fn sandbox_is_alive(&self, id: &str) -> Result<(), StoreError> {
+    pub async fn sandbox_is_alive(&self, id: &str, enforced: &Enforced) -> Result<(), StoreError> {
         let mut transaction = self.write().await?;
         let row = find(&mut transaction, id).await?.ok_or_else(|| StoreError::not_found("sandbox", id))?;
         if row.state != SandboxState::Making {
@@ -153,10 +168,14 @@ impl Store {
                 next: "make another",
             });
         }
-        sqlx::query("UPDATE sandboxes SET state = 'alive' WHERE id = $1")
-            .bind(id)
-            .execute(&mut *transaction)
-            .await?;
+        sqlx::query(
+            "UPDATE sandboxes SET state = 'alive', policy_digest = $1, receipt_digest = $2 WHERE id = $3",
+        )
+        .bind(&enforced.policy_digest)
+        .bind(&enforced.receipt_digest)
+        .bind(id)
+        .execute(&mut *transaction)
+        .await?;
         Ok(transaction.commit().await?)
     }
 

@@ -15,6 +15,7 @@ mod kills;
 mod life;
 mod pool;
 mod ports;
+mod recorded;
 mod routes;
 mod runs;
 mod sandboxes;

@@ -18,8 +18,8 @@ use utoipa_axum::routes;
 
 use super::actions::ActionAnswer;
 use super::bounds::{Millis, Within};
-use super::creation::{Begun, CreateRequest, ForkOf, begin, take_back};
-use super::people::{entry, record_refusal};
+use super::creation::{Begun, CreateRequest, ForkOf, begin, enforced, take_back};
+use super::people::{entry, entry_in, record_refusal};
 use super::sandboxes::SandboxAnswer;
 use super::snapshots::find;
 use crate::actions::{Claim, Gated, Intent, handed_in, pass, suspicious};
@@ -191,7 +191,8 @@ pub(crate) async fn commit(
     let report = json!(committed.await?.report);
     let mut about = json!({ "applied": report["applied"].as_array().map(Vec::len) });
     pass.add_to(&mut about);
-    app.record(entry(&caller, &request_id, "sandbox.commit", Some(id), about.clone())).await?;
+    let entry = entry_in(&app, &caller, &request_id, "sandbox.commit", &id, about.clone()).await?;
+    app.record(entry).await?;
     pass.finish(Outcome::Done, about).await?;
     let answer = CommitAnswer { applied: report["applied"].clone(), left_out: report["left_out"].clone() };
     Ok(Json(answer).into_response())
@@ -332,12 +333,15 @@ async fn make(
         };
         let mut told = entry(&caller, &request_id, "sandbox.fork", Some(from), json!({ "made": ids }));
         pass.add_to(&mut told.result);
-        told.policy_digest = Some(policy_digest);
+        told.policy_digest = Some(policy_digest.clone());
         match made.await {
             Ok(reports) => {
                 let mut answers = Vec::new();
                 for (id, report) in ids.iter().zip(reports) {
-                    app.store.sandbox_is_alive(id).await?;
+                    let enforced = enforced(&app, id, policy_digest.clone()).await;
+                    app.store.sandbox_is_alive(id, &enforced).await?;
+                    // They are alike: the same policy on the same host.
+                    told.receipt_digest = enforced.receipt_digest;
                     app.metrics.sandboxes.inc();
                     app.metrics.started(Start::Session, None);
                     let row =

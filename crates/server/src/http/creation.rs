@@ -9,8 +9,9 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use ringfence_policy::{ActionKind, ProfileName};
+use ringfence_service::open_session;
 use ringfence_service::workers::{CreateOrder, Order, Report, SandboxOrder};
-use ringfence_store::{ActionRow, AuditEntry, NewSandbox, Outcome, Quotas, Role};
+use ringfence_store::{ActionRow, AuditEntry, Enforced, NewSandbox, Outcome, Quotas, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tracing::Instrument;
@@ -28,6 +29,7 @@ use super::wanted::{SandboxWanted, check_variables, directory};
 use crate::actions::{Claim, Gated, Intent, Pass, gate};
 use crate::app::Shared;
 use crate::auth::Caller;
+use crate::blocking;
 use crate::body::Body;
 use crate::doors::RequestId;
 use crate::error::{Answer, ApiError, ErrorBody};
@@ -303,6 +305,14 @@ pub(super) async fn take_back(app: &Shared, id: &str) -> Answer<()> {
     Ok(())
 }
 
+/// Of one that was just made: under which policy, and what was enforced.
+pub(super) async fn enforced(app: &Shared, id: &str, policy_digest: String) -> Enforced {
+    let (places, name) = (app.places.clone(), id.to_owned());
+    let receipt = blocking(move || digest(&open_session(&places, &name)?.facts()?.receipt)).await;
+    // One that has ended already has left none.
+    Enforced { policy_digest: Some(policy_digest), receipt_digest: receipt.ok() }
+}
+
 async fn make(
     app: Shared,
     caller: Caller,
@@ -319,6 +329,12 @@ async fn make(
             _ => Err(ApiError::internal("understand a worker", "it reported on something else")),
         }
     };
+    let made = made.await;
+    let enforced = match &made {
+        Ok(_) => enforced(&app, &id, policy_digest.clone()).await,
+        Err(_) => Enforced::default(),
+    };
+    let receipt_digest = enforced.receipt_digest.clone();
     let entry = |mut result: Value| {
         pass.add_to(&mut result);
         AuditEntry {
@@ -328,16 +344,16 @@ async fn make(
             target: Some(id.clone()),
             decision: Some("allow".into()),
             policy_digest: Some(policy_digest.clone()),
-            receipt_digest: None,
+            receipt_digest: receipt_digest.clone(),
             denials: Value::Array(Vec::new()),
             result,
             request_id: Some(request_id.0.clone()),
             origin: Some("http".into()),
         }
     };
-    match made.await {
+    match made {
         Ok(report) => {
-            app.store.sandbox_is_alive(&id).await?;
+            app.store.sandbox_is_alive(&id, &enforced).await?;
             app.record(entry(json!({ "state": "alive" }))).await?;
             pass.finish(Outcome::Done, json!({ "sandbox": id })).await?;
             app.metrics.sandboxes.inc();

@@ -26,7 +26,7 @@ use uuid::Uuid;
 
 use super::actions::ActionAnswer;
 use super::bounds::Millis;
-use super::people::entry;
+use super::people::entry_in;
 use super::run::{events, relay};
 use super::wanted::{TIMEOUT_MS, check_variables, directory, without_nul};
 use crate::actions::{Claim, Gated, Intent, Pass, gate, handed_in, suspicious};
@@ -250,10 +250,19 @@ pub(super) async fn begin(
     let pass = clearance.begin(app).await?;
     let begun = Instant::now();
     let told = json!({ "command": masked_words(&wanted.argv, &[]) });
-    let mut owed = entry(caller, request_id, "exec", Some(id.to_owned()), told);
+    let mut owed = entry_in(app, caller, request_id, "exec", id, told).await?;
     pass.add_to(&mut owed.result);
     let owed = Owed::new(app, owed, secret_values(&wanted.variables));
-    let process = sandbox.exec_async(wanted.exec(stdio))?;
+    let process = match sandbox.exec_async(wanted.exec(stdio)) {
+        Ok(process) => process,
+        Err(error) => {
+            let error = ApiError::from(error);
+            let told = json!({ "error": error.code });
+            owed.settle(|entry| merge(&mut entry.result, told.clone())).await?;
+            pass.finish(Outcome::Failed, told).await?;
+            return Err(error);
+        }
+    };
     let places = app.places.clone();
     let owner = row.user;
     Ok(Begun::Running(Box::new(Running {

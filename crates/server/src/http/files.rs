@@ -20,7 +20,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::actions::ActionAnswer;
-use super::people::entry;
+use super::people::entry_in;
 use super::sandboxes::asked;
 use crate::actions::{Claim, Intent, Pass, handed_in, pass, suspicious};
 use crate::app::Shared;
@@ -159,12 +159,12 @@ async fn done(
     caller: &Caller,
     request_id: &RequestId,
     kind: ActionKind,
-    (id, path): (&str, &str),
+    id: &str,
+    mut told: Value,
     pass: Pass,
 ) -> Answer<Response> {
-    let mut told = json!({ "path": path });
     pass.add_to(&mut told);
-    app.record(entry(caller, request_id, kind.as_str(), Some(id.to_owned()), told)).await?;
+    app.record(entry_in(app, caller, request_id, kind.as_str(), id, told).await?).await?;
     pass.finish(Outcome::Done, Value::Null).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -265,6 +265,7 @@ pub(crate) async fn write(
     app.may_write(&row.user).await?;
     let mut exact = handed_in(&bytes);
     exact["mode"] = format!("{mode:o}").into();
+    let what = exact.clone();
     let action = FileAction {
         kind: ActionKind::FileWrite,
         path: &query.path,
@@ -292,9 +293,10 @@ pub(crate) async fn write(
         Ok(files.finish(draft, Existing::Replace, Durability::Later)?)
     })
     .await?;
-    // Only what a person decided on is written down: a file by itself does nothing.
-    pass.finish(Outcome::Done, Value::Null).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    // It may have taken another's place: how much and which, and never what.
+    let told =
+        json!({ "path": query.path, "bytes": what["bytes"], "digest": what["digest"], "mode": what["mode"] });
+    done(&app, &caller, &request_id, ActionKind::FileWrite, &id, told, pass).await
 }
 
 /// Remove a file or directory.
@@ -321,7 +323,8 @@ pub(crate) async fn remove(
     };
     let reach = if query.recursive { Reach::Tree } else { Reach::One };
     with_files(&app, &caller, &id, &query.path, move |files, path| Ok(files.remove(path, reach)?)).await?;
-    done(&app, &caller, &request_id, ActionKind::FileDelete, (&id, &query.path), pass).await
+    let told = json!({ "path": query.path, "recursive": query.recursive });
+    done(&app, &caller, &request_id, ActionKind::FileDelete, &id, told, pass).await
 }
 
 /// One entry of a directory.
@@ -482,5 +485,6 @@ pub(crate) async fn rename(
         Err(waiting) => return Ok(waiting),
     };
     asked(&app, &caller, &id, move |sandbox| Ok(sandbox.files()?.rename(&from, &to, existing)?)).await?;
-    done(&app, &caller, &request_id, ActionKind::FileMove, (&id, &request.from), pass).await
+    let told = json!({ "path": request.from, "to": request.to });
+    done(&app, &caller, &request_id, ActionKind::FileMove, &id, told, pass).await
 }

@@ -101,6 +101,22 @@ pub(crate) fn entry(
     }
 }
 
+/// The same for what is done in a sandbox that stays, with what is enforced in it.
+pub(super) async fn entry_in(
+    app: &Shared,
+    caller: &Caller,
+    request_id: &RequestId,
+    kind: &str,
+    id: &str,
+    result: Value,
+) -> Answer<AuditEntry> {
+    let mut entry = entry(caller, request_id, kind, Some(id.to_owned()), result);
+    if let Some(row) = app.store.sandbox(id).await? {
+        (entry.policy_digest, entry.receipt_digest) = (row.policy_digest, row.receipt_digest);
+    }
+    Ok(entry)
+}
+
 /// What was refused for want of a right is written down too: somebody tried.
 pub(crate) async fn record_refusal(
     app: &Shared,

@@ -19,7 +19,7 @@ use utoipa_axum::routes;
 use super::actions::ActionAnswer;
 use super::bounds::Within;
 use super::exec::{ExecRequest, decoded};
-use super::people::entry;
+use super::people::entry_in;
 use super::sandboxes::asked;
 use crate::actions::{Gated, gate};
 use crate::app::Shared;
@@ -28,6 +28,7 @@ use crate::blocking;
 use crate::body::{Asked, Body, Named};
 use crate::doors::RequestId;
 use crate::error::{Answer, ApiError, ErrorBody};
+use crate::left::{START, Started};
 use crate::output::{OUTPUT, text};
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
@@ -82,7 +83,9 @@ pub(crate) async fn start(
     .await?;
     let mut told = json!({ "command": command, "process": process });
     pass.add_to(&mut told);
-    app.record_without(entry(&caller, &request_id, "process.start", Some(id), told), &secrets).await?;
+    let entry = entry_in(&app, &caller, &request_id, START, &id, told).await?;
+    app.record_without(entry, &secrets).await?;
+    app.left.add(&id, process, Started { user: caller.user, request_id: Some(request_id.0) });
     pass.finish(Outcome::Done, json!({ "process": process })).await?;
     Ok((StatusCode::CREATED, Json(ProcessAnswer { process })).into_response())
 }
@@ -186,6 +189,7 @@ pub(crate) struct StdinRequest {
 pub(crate) async fn stdin(
     State(app): State<Shared>,
     caller: Caller,
+    Extension(request_id): Extension<RequestId>,
     Named((id, process)): Named<(String, u32)>,
     Body(request): Body<StdinRequest>,
 ) -> Answer<StatusCode> {
@@ -202,18 +206,28 @@ pub(crate) async fn stdin(
     // A command that does not read would keep a thread for ever.
     let mut to = tokio::net::unix::pipe::Sender::from_file(file)?;
     let wrote = tokio::time::timeout(Duration::from_secs(10), to.write_all(&bytes)).await;
-    wrote
-        .map_err(|_| {
-            ApiError::new(
-                StatusCode::CONFLICT,
-                "not_reading",
-                "the command does not read",
-                "send less, or later",
-            )
-        })?
-        .map_err(|_| {
-            ApiError::new(StatusCode::GONE, "not_reading", "the command has closed its input", "see its logs")
-        })?;
+    let wrote = match wrote {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) => Err(ApiError::new(
+            StatusCode::GONE,
+            "not_reading",
+            "the command has closed its input",
+            "see its logs",
+        )),
+        Err(_) => Err(ApiError::new(
+            StatusCode::CONFLICT,
+            "not_reading",
+            "the command does not read",
+            "send less, or later",
+        )),
+    };
+    // How much, and never what. Some of it may have been taken where not all was.
+    let mut told = json!({ "process": process, "bytes": bytes.len(), "close": request.close });
+    if let Err(error) = &wrote {
+        told["error"] = error.code.clone().into();
+    }
+    app.record(entry_in(&app, &caller, &request_id, "process.stdin", &id, told).await?).await?;
+    wrote?;
     if request.close {
         blocking(move || Ok(sandbox.close_stdin(process)?)).await?;
     }
@@ -240,10 +254,14 @@ pub(crate) struct SignalRequest {
 pub(crate) async fn signal(
     State(app): State<Shared>,
     caller: Caller,
+    Extension(request_id): Extension<RequestId>,
     Named((id, process)): Named<(String, u32)>,
     Body(request): Body<SignalRequest>,
 ) -> Answer<StatusCode> {
     let signal = request.signal.get() as i32;
-    asked(&app, &caller, &id, move |sandbox| Ok(sandbox.signal(process, signal, request.tree)?)).await?;
+    let tree = request.tree;
+    asked(&app, &caller, &id, move |sandbox| Ok(sandbox.signal(process, signal, tree)?)).await?;
+    let told = json!({ "process": process, "signal": signal, "tree": tree });
+    app.record(entry_in(&app, &caller, &request_id, "process.signal", &id, told).await?).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -19,7 +19,7 @@ use utoipa_axum::routes;
 use super::actions::{ActionAnswer, ClaimQuery};
 use super::bounds::{Millis, PageLimit};
 use super::pages::page_size;
-use super::people::entry;
+use super::people::entry_in;
 use crate::actions::{Claim, Intent, pass};
 use crate::app::Shared;
 use crate::auth::Caller;
@@ -220,7 +220,8 @@ pub(crate) async fn delete(
     app.store.decisions().forget_session(&id).await?;
     let mut told = json!({ "notes": notes });
     pass.add_to(&mut told);
-    app.record(entry(&caller, &request_id, kind.as_str(), Some(id), told)).await?;
+    app.left.end_with(&app.store, &row, "deleted").await?;
+    app.record(entry_in(&app, &caller, &request_id, kind.as_str(), &id, told).await?).await?;
     pass.finish(Outcome::Done, Value::Null).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

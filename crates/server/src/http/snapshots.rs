@@ -23,7 +23,7 @@ use utoipa_axum::routes;
 use super::actions::ActionAnswer;
 use super::bounds::PageLimit;
 use super::pages::page;
-use super::people::entry;
+use super::people::{entry, entry_in};
 use crate::actions::{Claim, Intent, pass, pass_at_once};
 use crate::app::Shared;
 use crate::auth::Caller;
@@ -134,7 +134,7 @@ pub(crate) async fn take(
         blocking(move || Ok(take_snapshot(&places, &id, request.name.as_deref(), &mut on)?)).await?
     };
     let about = json!({ "snapshot": taken.id, "bytes": taken.bytes });
-    app.record(entry(&caller, &request_id, "snapshot.create", Some(id), about)).await?;
+    app.record(entry_in(&app, &caller, &request_id, "snapshot.create", &id, about).await?).await?;
     Ok((StatusCode::CREATED, Json(find(&places, &taken.id).await?.into())))
 }
 
@@ -195,7 +195,7 @@ pub(crate) async fn rollback(
     };
     let mut told = json!({ "snapshot": snapshot });
     pass.add_to(&mut told);
-    app.record(entry(&caller, &request_id, "sandbox.rollback", Some(id), told.clone())).await?;
+    app.record(entry_in(&app, &caller, &request_id, "sandbox.rollback", &id, told.clone()).await?).await?;
     pass.finish(Outcome::Done, told).await?;
     Ok(Json(RollbackAnswer {
         snapshot,

@@ -15,7 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::files::{inside, plain, target};
-use super::people::entry;
+use super::people::entry_in;
 use crate::actions::{Claim, Intent, pass_at_once};
 use crate::app::Shared;
 use crate::auth::Caller;
@@ -128,6 +128,7 @@ pub(crate) async fn upload(
     .await?;
     let mut told = json!({ "path": query.path, "entries": copied.entries, "bytes": copied.bytes });
     pass.add_to(&mut told);
-    app.record(entry(&caller, &request_id, ActionKind::FileWrite.as_str(), Some(id), told)).await?;
+    let kind = ActionKind::FileWrite.as_str();
+    app.record(entry_in(&app, &caller, &request_id, kind, &id, told).await?).await?;
     Ok(Json(UploadAnswer { entries: copied.entries, bytes: copied.bytes }))
 }

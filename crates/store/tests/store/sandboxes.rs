@@ -1,4 +1,4 @@
-use ringfence_store::{Claim, NewSandbox, Quotas, SandboxFilter, SandboxState, StoreError};
+use ringfence_store::{Claim, Enforced, NewSandbox, Quotas, SandboxFilter, SandboxState, StoreError};
 
 use crate::support::{START, Scene, sandbox};
 
@@ -16,8 +16,11 @@ async fn a_sandbox_is_made_lives_ends_and_is_forgotten() {
     assert_eq!((made.state, made.created), (SandboxState::Making, START));
     assert_eq!(store.sandbox("s1").await.expect("read"), Some(made));
     assert!(matches!(store.forget_sandbox("s1").await, Err(StoreError::Conflict { .. })));
-    store.sandbox_is_alive("s1").await.expect("alive");
-    assert!(matches!(store.sandbox_is_alive("s1").await, Err(StoreError::Conflict { .. })));
+    let enforced = Enforced { policy_digest: Some("p".into()), receipt_digest: Some("r".into()) };
+    store.sandbox_is_alive("s1", &enforced).await.expect("alive");
+    let alive = store.sandbox("s1").await.expect("read").expect("there");
+    assert_eq!((alive.policy_digest.as_deref(), alive.receipt_digest.as_deref()), (Some("p"), Some("r")));
+    assert!(matches!(store.sandbox_is_alive("s1", &enforced).await, Err(StoreError::Conflict { .. })));
     scene.pass(10);
     assert!(store.sandbox_ended("s1", "deleted").await.expect("ended"));
     scene.pass(10);
@@ -27,7 +30,7 @@ async fn a_sandbox_is_made_lives_ends_and_is_forgotten() {
         (ended.state, ended.ended, ended.ended_why.as_deref()),
         (SandboxState::Ended, Some(START + 10), Some("deleted"))
     );
-    let late = store.sandbox_is_alive("s1").await.expect_err("too late");
+    let late = store.sandbox_is_alive("s1", &enforced).await.expect_err("too late");
     assert_eq!(
         late.to_string(),
         r#"the sandbox "s1" can't be called alive: it has ended (deleted); make another"#
@@ -59,7 +62,7 @@ async fn lists_are_filtered_and_paged_newest_first() {
         let user = if number % 2 == 0 { "ann" } else { "bob" };
         store.add_sandbox(sandbox(&format!("s{number}"), user), ROOM).await.expect("made");
     }
-    store.sandbox_is_alive("s4").await.expect("alive");
+    store.sandbox_is_alive("s4", &Enforced::default()).await.expect("alive");
     let ids = async |filter: SandboxFilter| -> Vec<String> {
         store.sandboxes(&filter).await.expect("read").into_iter().map(|row| row.id).collect()
     };
