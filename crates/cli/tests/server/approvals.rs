@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::actions::{STEERING, configured, decide, echo, run, state, waiting, with_action};
-use crate::{scene, server};
+use crate::{sandbox, scene, server};
 
 #[test]
 fn nobody_approves_their_own_high_or_critical_action() {
@@ -295,4 +295,34 @@ fn the_command_line_decides_on_the_machine_itself() {
     let _ = watching.wait();
     let rows = Test::in_scene(&scene).verb(["audit", "ls", "--kind", "action.approve", "--json"]).call();
     rows.code(0).stdout_contains("\"origin\":\"cli\"");
+}
+
+/// What is typed into a command that runs is no way round what a person has to look at before it runs.
+#[test]
+fn what_is_typed_into_a_command_is_looked_at_like_one() {
+    let scene = scene();
+    let rules = "[[actions.rules]]\nname = 'pushes'\nthen = 'ask'\ncommand = ['git', 'push', '**']\n\
+         [[actions.rules]]\nname = 'no dates'\nthen = 'deny'\ncommand = ['date']\n";
+    let server = configured(&scene, rules);
+    let key = server.key("ada", "operator");
+    let path = sandbox(&server, &key, &json!({}));
+    let shell =
+        server.ask(Some(&key), "POST", &format!("{path}/processes"), Some(&json!({ "command": ["sh"] })));
+    let process = shell.status(201).json()["process"].clone();
+    let stdin = format!("{path}/processes/{process}/stdin");
+    let typed = |text: &str| server.ask(Some(&key), "POST", &stdin, Some(&json!({ "text": text })));
+    let _ = typed("echo hi\n").status(204);
+    let steering = typed(&format!("echo '{STEERING}'\n")).refused(403, "needs_approval");
+    assert!(steering.json()["error"]["message"].as_str().expect("text").contains("high"), "its level");
+    let push = typed("true; git push origin\n").refused(403, "needs_approval");
+    assert!(push.json()["error"]["message"].as_str().expect("text").contains("pushes"), "the rule by name");
+    let _ = typed("x\ndate\n").refused(403, "denied_by_rule");
+    let _ = typed("echo done\n").status(204);
+    let close = json!({ "close": true });
+    let _ = server.ask(Some(&key), "POST", &stdin, Some(&close)).status(204);
+    let logs = format!("{path}/processes/{process}/logs");
+    eventually("it has read all that was let through", || {
+        server.ask(Some(&key), "GET", &logs, None).status(200).json()["stdout"] == "hi\ndone\n"
+    });
+    let _ = server.ask(Some(&key), "DELETE", &path, None).status(204);
 }

@@ -232,14 +232,11 @@ async fn ruled(
     let rules = &app.config.actions.rules;
     let members =
         intent.members.iter().map(|path| rules.decide(&ActionFacts { target: Some(path), ..facts }));
+    let typed = intent.typed.iter().map(|command| rules.decide(&ActionFacts { command, ..facts }));
     // The strictest holds for all.
-    let ruling =
-        members.fold(
-            rules.decide(&facts),
-            |strictest, one| {
-                if one.verdict > strictest.verdict { one } else { strictest }
-            },
-        );
+    let ruling = members.chain(typed).fold(rules.decide(&facts), |strictest, one| {
+        if one.verdict > strictest.verdict { one } else { strictest }
+    });
     if ruling.verdict != Verdict::Deny {
         return Ok((judged, ruling));
     }

@@ -26,6 +26,8 @@ pub(crate) struct Intent {
     pub(crate) target: Option<String>,
     /// Paths that rules look at as well, where it is about many.
     pub(crate) members: Vec<String>,
+    /// Commands that rules look at as well: lines that are typed into one.
+    pub(crate) typed: Vec<Vec<String>>,
     /// Where it happens; an approval for a session is for this one.
     pub(crate) sandbox: Option<String>,
     /// Values that are written down nowhere but in what is shown.
@@ -129,6 +131,7 @@ impl Intent {
             command: order.argv.clone(),
             target: workspace.map(str::to_owned),
             members: Vec::new(),
+            typed: Vec::new(),
             sandbox: None,
             secrets,
             shown,
@@ -151,6 +154,7 @@ impl Intent {
             command: Vec::new(),
             target: Some(target.to_owned()),
             members: Vec::new(),
+            typed: Vec::new(),
             sandbox: None,
             secrets: Vec::new(),
             shown,
@@ -172,6 +176,7 @@ impl Intent {
             command: Vec::new(),
             target: None,
             members: Vec::new(),
+            typed: Vec::new(),
             sandbox: Some(sandbox.to_owned()),
             secrets: Vec::new(),
             shown: Value::Null,
@@ -214,6 +219,19 @@ pub(crate) fn handed_in(bytes: &[u8]) -> Value {
     })
 }
 
+/// The lines of what is typed, as rules on commands read them: words between blanks, without the quotes of a shell around them.
+/// Like such rules they are a convenience: a shell has many ways to say the same.
+pub(crate) fn typed_commands(bytes: &[u8]) -> Vec<Vec<String>> {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_TYPED)]);
+    let word = |word: &str| word.trim_matches(['"', '\'']).to_owned();
+    let words = |line: &str| line.split_whitespace().map(word).collect();
+    let parts = text.split(['\n', '\r', ';', '&', '|']);
+    parts.map(words).filter(|words: &Vec<String>| !words.is_empty()).collect()
+}
+
+/// As much of it as is looked at for other things.
+const MOST_TYPED: usize = 1 << 20;
+
 /// From here on, looking is not for a thread that serves others.
 const LONG: usize = 64 << 10;
 
@@ -241,4 +259,16 @@ fn policy(layers: &[Layer]) -> Answer<Policy> {
     merge(ProfileName::default(), &layers)
         .map(|merged| merged.policy)
         .map_err(|error| ApiError::bad(error.to_string(), "correct `policy`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::typed_commands;
+
+    #[test]
+    fn each_line_that_is_typed_is_a_command() {
+        let typed = typed_commands(b"ls -l\n\n  git 'push'  origin; date\r\nx && git push|cat\n");
+        let lines: Vec<String> = typed.iter().map(|words| words.join(" ")).collect();
+        assert_eq!(lines, ["ls -l", "git push origin", "date", "x", "git push", "cat"]);
+    }
 }

@@ -12,7 +12,7 @@ mod watch;
 
 pub use decide::{Decider, cancel_action, decide_action, forget_decision};
 pub(crate) use gate::{Claim, DENIED_BY_RULE, Gated, Pass, gate, pass, pass_at_once, submit};
-pub(crate) use intent::{Intent, handed_in, suspicious};
+pub(crate) use intent::{Intent, handed_in, suspicious, typed_commands};
 pub use sweep::{expire_actions, fold_spool, spool_directory};
 pub(crate) use sweep::{fail_interrupted, sweep_for_ever};
 pub(crate) use watch::{Watch, follow};

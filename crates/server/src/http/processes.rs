@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use ringfence_policy::{masked_words, secret_values};
+use ringfence_policy::{ActionKind, masked_words, secret_values};
 use ringfence_sandbox::{ExecStdio, LogReader, LogStream, Sandbox};
 use ringfence_store::{Outcome, Role};
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ use super::bounds::Within;
 use super::exec::{ExecRequest, decoded};
 use super::people::entry_in;
 use super::sandboxes::asked;
-use crate::actions::{Gated, gate};
+use crate::actions::{Claim, Gated, Intent, gate, pass_at_once, suspicious, typed_commands};
 use crate::app::Shared;
 use crate::auth::Caller;
 use crate::blocking;
@@ -180,7 +180,7 @@ pub(crate) struct StdinRequest {
     close: bool,
 }
 
-/// Write to a kept command.
+/// Write to a kept command. Refused where a rule would have a person look at it first, or at that command.
 #[utoipa::path(
     post, path = "/sandboxes/{id}/processes/{process}/stdin", tag = "processes",
     params(("id" = String, Path), ("process" = u32, Path)), request_body = StdinRequest,
@@ -198,10 +198,24 @@ pub(crate) async fn stdin(
     if let Some(coded) = &request.base64 {
         bytes.extend(decoded(coded)?);
     }
-    let (_, sandbox) = app.sandbox(&caller, &id).await?;
-    let file = {
+    let (row, sandbox) = app.sandbox(&caller, &id).await?;
+    let (file, command) = {
         let sandbox = sandbox.clone();
-        blocking(move || Ok(sandbox.stdin(process)?)).await?
+        blocking(move || {
+            let file = sandbox.stdin(process)?;
+            let known = sandbox.processes()?.into_iter().find(|known| known.process == process);
+            Ok((file, known.map_or(Vec::new(), |known| known.argv)))
+        })
+        .await?
+    };
+    let pass = match bytes.is_empty() {
+        // Its end alone says nothing.
+        true => None,
+        false => {
+            let command = command.iter().map(|word| word.0.to_string_lossy().into_owned()).collect();
+            let intent = typed(&id, process, command, &bytes)?.asked_by(&app, &caller, &row.user);
+            Some(pass_at_once(&app, &caller, &request_id, intent, INSTEAD).await?)
+        }
     };
     // A command that does not read would keep a thread for ever.
     let mut to = tokio::net::unix::pipe::Sender::from_file(file)?;
@@ -223,6 +237,9 @@ pub(crate) async fn stdin(
     };
     // How much, and never what. Some of it may have been taken where not all was.
     let mut told = json!({ "process": process, "bytes": bytes.len(), "close": request.close });
+    if let Some(pass) = &pass {
+        pass.add_to(&mut told);
+    }
     if let Err(error) = &wrote {
         told["error"] = error.code.clone().into();
     }
@@ -233,6 +250,21 @@ pub(crate) async fn stdin(
     }
     Ok(StatusCode::NO_CONTENT)
 }
+
+/// What typing this into a command would do. The command and each line are held against the rules, as if it were run.
+fn typed(id: &str, process: u32, command: Vec<String>, bytes: &[u8]) -> Answer<Intent> {
+    let exact = (process, blake3::hash(bytes).to_hex().to_string());
+    let mut intent = Intent::in_sandbox(ActionKind::Exec, id, &exact, Claim::default())?;
+    intent.asks.suspicions = suspicious(&[("stdin".to_owned(), bytes)]);
+    intent.typed = typed_commands(bytes);
+    intent.command = command;
+    intent.target = Some(id.to_owned());
+    Ok(intent)
+}
+
+/// For who may not type what a person would have to look at.
+const INSTEAD: &str =
+    "start the command again with all of its `stdin` in the request, which can wait for a person";
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

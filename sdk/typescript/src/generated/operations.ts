@@ -638,7 +638,7 @@ export function processesSignal(id: string, process: number, body: SignalRequest
   };
 }
 
-/** Write to a kept command. */
+/** Write to a kept command. Refused where a rule would have a person look at it first, or at that command. */
 export function processesStdin(id: string, process: number, body: StdinRequest): Operation<void> {
   return {
     method: "POST",

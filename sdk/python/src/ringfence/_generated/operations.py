@@ -646,7 +646,8 @@ def processes_signal(id: str, process: int, body: SignalRequest) -> Operation[No
 
 
 def processes_stdin(id: str, process: int, body: StdinRequest) -> Operation[None]:
-    """Write to a kept command."""
+    """Write to a kept command. Refused where a rule would have a person look at it first, or at that command.
+    """
     return Operation(
         "POST",
         path_of("/v1/sandboxes/{id}/processes/{process}/stdin", id=id, process=process),
