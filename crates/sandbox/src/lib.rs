@@ -41,6 +41,7 @@ pub use host::{GitUser, Host, HostPath, OuterIds, RootEntry, WorkspaceDir};
 pub use image::{ImageFacts, ImageTree};
 pub use launcher::{Job, Launcher, own_stdio, receive_order, send_order, share_stdio};
 pub use layers::{LayersDir, WorkspaceLayers};
+pub use limits::limits_processors;
 pub use network::{NetworkFacts, PlannedEgress};
 pub use network_record::{ConnectionRecord, HostTraffic, NetworkRecord};
 pub use outcome::{Captured, End, Outcome, Usage};

@@ -1,6 +1,6 @@
 //! Limits: which this host can enforce, and by what. One that the caller asked for is enforced or refused.
 
-use ringfence_linux::{CgroupLimits, Controller};
+use ringfence_linux::{CgroupLimits, Controller, Hierarchy};
 use ringfence_policy::{Clause, Limits};
 
 use crate::host::Host;
@@ -14,6 +14,11 @@ use crate::request::{Request, Stream};
 const GUARD: u32 = 1;
 /// So is the shim of a session, of which there is always one.
 const SHIM: u32 = 1;
+
+/// Whether a sandbox of this process can be held to a number of processors.
+pub fn limits_processors() -> bool {
+    Hierarchy::detect().has(Controller::Cpu)
+}
 
 pub(crate) fn plan_limits(
     request: &Request,

@@ -56,6 +56,8 @@ pub(crate) struct App {
     pub(crate) mask: Mask,
     /// Never shown in a sandbox, whatever the ceiling says.
     pub(crate) own_paths: Vec<PathBuf>,
+    /// Whether this host can hold a sandbox to a number of processors.
+    pub(crate) limits_processors: bool,
     pub(crate) actions: Watch,
     pub(crate) commands: Arc<Semaphore>,
     pub(crate) commands_of: Mutex<HashMap<String, Arc<Semaphore>>>,
@@ -86,7 +88,8 @@ impl Permit {
 impl App {
     /// One more command of this user's, whose time is counted.
     pub(crate) fn permit(&self, caller: &Caller) -> Answer<Permit> {
-        let clock = self.usage.clock(caller, self.config.role(caller.role).quotas.run_time)?;
+        let of_user = self.config.role(caller.role).quotas.run_time;
+        let clock = self.usage.clock(caller, of_user, self.config.server.run_time)?;
         Ok(Permit { _clock: Some(clock), ..self.slot(caller)? })
     }
 

@@ -134,8 +134,7 @@ pub(crate) async fn authenticate(
     next: Next,
 ) -> Result<Response, ApiError> {
     let caller = match bearer(&request)? {
-        Some(key) if key.starts_with(PREFIX) => caller_of(&app, &key).await?,
-        Some(token) => caller_by_token(&app, &token).await?,
+        Some(given) => caller_with(&app, &given).await?,
         None if app.without_authentication => Caller::without_key(LOCAL, Role::Admin),
         None => return Err(unauthenticated()),
     };
@@ -162,6 +161,18 @@ fn bearer(request: &Request) -> Answer<Option<String>> {
         return Err(wrong_key());
     }
     Ok(Some(key.to_owned()))
+}
+
+/// By a key or a token. Whoever has a wrong one is counted too.
+async fn caller_with(app: &Shared, given: &str) -> Answer<Caller> {
+    let hash = key_hash(given);
+    app.rates.try_key(&app.config, &hash)?;
+    let found = match given.starts_with(PREFIX) {
+        true => caller_of(app, given).await,
+        false => caller_by_token(app, given).await,
+    };
+    app.rates.tried(hash, found.is_ok());
+    found
 }
 
 async fn caller_of(app: &Shared, key: &str) -> Answer<Caller> {

@@ -118,13 +118,29 @@ pub struct ServerQuotas {
     pub cpus: Option<u32>,
     /// What all workspaces, snapshots and sandboxes of users hold on disk together.
     pub disk: Option<ByteSize>,
+    /// What the commands of all users may take of each hour, added up.
+    pub run_time: Option<Span>,
+    /// Of all keys together; 0 for no limit.
+    pub requests_per_minute: u32,
+    /// With keys that this server has not seen to be good since it was started; 0 for no limit.
+    pub unknown_keys_per_minute: u32,
     /// Sandboxes made ahead of runs, at most; 0 for none.
     pub pool: u32,
 }
 
 impl Default for ServerQuotas {
     fn default() -> Self {
-        Self { sandboxes: 256, commands: 128, memory: None, cpus: None, disk: None, pool: 8 }
+        Self {
+            sandboxes: 256,
+            commands: 128,
+            memory: None,
+            cpus: None,
+            disk: None,
+            run_time: None,
+            requests_per_minute: 0,
+            unknown_keys_per_minute: 600,
+            pool: 8,
+        }
     }
 }
 
@@ -168,6 +184,8 @@ impl RequestLimits {
 pub struct RoleRules {
     /// None: it runs nothing.
     pub ceiling: Option<Policy>,
+    /// The ceiling is the shipped one, and nobody's decision.
+    pub shipped: bool,
     pub quotas: Quotas,
     pub skills: SkillRules,
 }
@@ -211,9 +229,9 @@ pub struct ServerConfig {
 
 /// Shipped: no host of the network, no path of the host, no toolchain of the server's home.
 const OPERATOR: &str =
-    "profile = 'moderate'\n[filesystem]\ntoolchains = false\n[limits]\nwall_time = '10m'\n";
+    "profile = 'moderate'\n[filesystem]\ntoolchains = false\n[limits]\ncpus = 2\nwall_time = '10m'\n";
 /// An admin may grant hosts too, but the server's files are no more visible to them.
-const ADMIN: &str = "profile = 'moderate'\n[filesystem]\ntoolchains = false\n[network]\nmode = 'open'\n[limits]\nwall_time = '1h'\n";
+const ADMIN: &str = "profile = 'moderate'\n[filesystem]\ntoolchains = false\n[network]\nmode = 'open'\n[limits]\ncpus = 2\nwall_time = '1h'\n";
 
 impl ServerConfig {
     /// From a file; without one, what is shipped.
@@ -241,6 +259,7 @@ impl ServerConfig {
                 Role::Operator => Layer::from_toml(OPERATOR).ok(),
                 Role::Viewer | Role::Approver => None,
             };
+            let is_shipped = given.ceiling.is_none();
             let ceiling = given.ceiling.or(shipped).map(|layer| ceiling(role, layer)).transpose();
             let ceiling = ceiling.map_err(|why| bad(&path, why))?.map(|merged| merged.policy);
             let skills = match (given.skills, role) {
@@ -249,7 +268,7 @@ impl ServerConfig {
                 (None, _) => SkillRules::default(),
             };
             let quotas = given.quotas.unwrap_or_default();
-            roles.insert(role, RoleRules { ceiling, quotas, skills });
+            roles.insert(role, RoleRules { ceiling, shipped: is_shipped, quotas, skills });
         }
         let actions = ActionsConfig::new(file.actions).map_err(|why| bad(&path, why))?;
         Ok(Self { roles, server: file.server, limits: file.limits, actions, jwt: file.jwt })
@@ -290,6 +309,9 @@ mod tests {
         assert_eq!(operator.network.mode, NetworkMode::Off);
         assert_eq!(operator.filesystem.host, HostFiles::System);
         assert!(!operator.filesystem.toolchains && operator.network.allow.is_empty());
+        for role in [Role::Operator, Role::Admin] {
+            assert_eq!(config.role(role).ceiling.as_ref().unwrap().limits.cpus, Some(2.0), "{role}");
+        }
         assert!(operator.waived.is_empty() && operator.filesystem.read.is_empty());
         for role in [Role::Viewer, Role::Operator, Role::Approver] {
             assert_eq!(config.role(role).skills, SkillRules::default(), "{role} sees no skill unasked");

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use ringfence_sandbox::limits_processors;
 use ringfence_service::workers::{Stock, start_launcher};
 use ringfence_service::{ErrorCode, Places, ServiceError};
 use ringfence_store::{Role, Store};
@@ -180,6 +181,7 @@ async fn run(
         tickets: Tickets::default(),
         disk: Measured::default(),
         usage: Usage::default(),
+        limits_processors: limits_processors(),
         endings: Endings::new(found.kept),
         left: found.left,
     });

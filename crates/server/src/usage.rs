@@ -43,6 +43,11 @@ impl Times {
         ended + running
     }
 
+    /// When some of it is more than an hour ago.
+    fn next_free(&self, now: Instant) -> Duration {
+        self.ended.front().map_or(HOUR, |(at, _)| HOUR.saturating_sub(now.duration_since(*at)))
+    }
+
     fn add(&mut self, now: Instant, took: Duration) {
         match self.ended.back_mut() {
             Some((at, sum)) if now.duration_since(*at) < MINUTE => *sum += took,
@@ -97,26 +102,38 @@ impl Usage {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Count a command's time, if there is some left.
-    pub(crate) fn clock(&self, caller: &Caller, most: Option<Span>) -> Answer<RunClock> {
+    /// Count a command's time, if there is some left: of the user's own, and of the server's.
+    pub(crate) fn clock(
+        &self,
+        caller: &Caller,
+        of_user: Option<Span>,
+        of_all: Option<Span>,
+    ) -> Answer<RunClock> {
         let now = Instant::now();
         let mut inner = self.inner();
         let times = inner.times.entry(caller.user.clone()).or_default();
         let used = times.in_the_last_hour(now);
-        if let Some(most) = most.map(|most| most.duration()).filter(|most| used >= *most) {
-            let until =
-                times.ended.front().map_or(MINUTE, |(at, _)| HOUR.saturating_sub(now.duration_since(*at)));
-            return Err(ApiError::too_many(
-                format!(
-                    "your commands have taken {} s of the last hour, and {} s are your quota",
+        if let Some(most) = of_user.map(|most| most.duration()).filter(|most| used >= *most) {
+            let beyond = format!(
+                "your commands have taken {} s of the last hour, and {} s are your quota",
+                used.as_secs(),
+                most.as_secs()
+            );
+            return Err(no_time_left(beyond, times.next_free(now)));
+        }
+        if let Some(most) = of_all.map(|most| most.duration()) {
+            let used: Duration = inner.times.values_mut().map(|times| times.in_the_last_hour(now)).sum();
+            if used >= most {
+                let until = inner.times.values().map(|times| times.next_free(now)).min().unwrap_or(MINUTE);
+                let beyond = format!(
+                    "the commands of all users have taken {} s of the last hour, and {} s are the server's quota",
                     used.as_secs(),
                     most.as_secs()
-                ),
-                "wait until the oldest of them is more than an hour ago, or end some that run",
-                until.as_secs() + 1,
-            ));
+                );
+                return Err(no_time_left(beyond, until));
+            }
         }
-        times.running.push(now);
+        inner.times.entry(caller.user.clone()).or_default().running.push(now);
         Ok(RunClock { usage: self.clone(), user: caller.user.clone(), begun: now })
     }
 
@@ -133,6 +150,11 @@ impl Usage {
         inner.claims.insert(user.to_owned(), sum);
         Ok(Claimed { usage: self.clone(), user: user.to_owned(), claim })
     }
+}
+
+fn no_time_left(beyond: String, until: Duration) -> ApiError {
+    let next = "wait until the oldest of them is more than an hour ago, or end some that run";
+    ApiError::too_many(beyond, next, until.as_secs() + 1)
 }
 
 fn plus(one: Claim, other: Claim) -> Claim {
@@ -267,12 +289,16 @@ mod tests {
         let usage = Usage::default();
         let caller = Caller::without_key("ada", Role::Operator);
         let most = Some(Span::from_millis(1));
-        let running = usage.clock(&caller, most).unwrap();
+        let running = usage.clock(&caller, most, None).unwrap();
         std::thread::sleep(Duration::from_millis(2));
-        assert!(usage.clock(&caller, most).is_err(), "it runs");
+        assert!(usage.clock(&caller, most, None).is_err(), "it runs");
         drop(running);
-        let refused = usage.clock(&caller, most).unwrap_err();
+        let refused = usage.clock(&caller, most, None).unwrap_err();
         assert!(refused.retry_after.is_some_and(|wait| wait > 3000), "{refused:?}");
-        assert!(usage.clock(&caller, None).is_ok());
+        // Of what all may take together, nobody has any left.
+        let other = Caller::without_key("bob", Role::Operator);
+        let refused = usage.clock(&other, None, most).unwrap_err();
+        assert!(refused.message.contains("the server's"), "{refused:?}");
+        assert!(usage.clock(&caller, None, None).is_ok());
     }
 }

@@ -344,3 +344,88 @@ fn memory_processors_and_time_have_quotas_too() {
     let wait = refused.header("retry-after").and_then(|text| text.parse::<u64>().ok());
     assert!(wait.is_some_and(|wait| wait > 3000), "{wait:?}");
 }
+
+/// Processors are counted as memory is: what is in use is waited for, and what is more than all of it never fits.
+#[test]
+fn processors_that_are_in_use_are_waited_for() {
+    let scene = scene();
+    scene.write("server.toml", "[roles.operator.quotas]\ncpus = 1\n[server]\ncpus = 2\n");
+    let config = scene.path("server.toml").display().to_string();
+    let server = Server::start(&scene, ["--config", &config]);
+    let (ada, bob, eve) =
+        (server.key("ada", "operator"), server.key("bob", "operator"), server.key("eve", "operator"));
+    let wanted = json!({ "policy": { "limits": { "cpus": 0.75 } } });
+    let one = crate::sandbox(&server, &ada, &wanted);
+    let told = server.ask(Some(&ada), "POST", "/v1/sandboxes", Some(&wanted)).refused(429, "quota").json();
+    let message = told["error"]["message"].as_str().expect("a message");
+    assert!(message.contains("0.75 of 1 processors") && message.contains("your quota"), "{message}");
+    let other = crate::sandbox(&server, &bob, &wanted);
+    let told = server.ask(Some(&eve), "POST", "/v1/sandboxes", Some(&wanted)).refused(429, "quota").json();
+    assert!(told["error"]["message"].as_str().is_some_and(|text| text.contains("the server's")), "{told}");
+    for (key, path) in [(&ada, one), (&bob, other)] {
+        let _ = server.ask(Some(key), "DELETE", &path, None).status(204);
+    }
+    let _ = server.ask(Some(&eve), "DELETE", &crate::sandbox(&server, &eve, &wanted), None).status(204);
+}
+
+#[test]
+fn nobody_asks_for_all_processors() {
+    let scene = scene();
+    let server = server(&scene);
+    for role in ["operator", "admin"] {
+        let key = server.key(role, role);
+        let many = json!({ "command": ["true"], "policy": { "limits": { "cpus": 4096.0 } } });
+        server.ask(Some(&key), "POST", "/v1/run", Some(&many)).refused(403, "beyond_ceiling");
+        let two = json!({ "command": ["true"], "policy": { "limits": { "cpus": 2.0 } } });
+        let _ = server.ask(Some(&key), "POST", "/v1/run", Some(&two)).status(200);
+        let none = json!({ "command": ["true"] });
+        let _ = server.ask(Some(&key), "POST", "/v1/run", Some(&none)).status(200);
+    }
+}
+
+/// What all users may do together is bounded too.
+#[test]
+fn time_and_requests_have_quotas_of_the_server() {
+    let scene = scene();
+    scene.write("server.toml", "[server]\nrun_time = '1s'\nrequests_per_minute = 50\n");
+    let config = scene.path("server.toml").display().to_string();
+    let server = Server::start(&scene, ["--config", &config]);
+    let (ada, bob) = (server.key("ada", "operator"), server.key("bob", "operator"));
+    let sleep = json!({ "command": ["sleep", "1.2"] });
+    let _ = server.ask(Some(&ada), "POST", "/v1/run", Some(&sleep)).status(200);
+    let told = server.ask(Some(&bob), "POST", "/v1/run", Some(&sleep)).refused(429, "too_many");
+    assert!(
+        told.header("retry-after").and_then(|text| text.parse::<u64>().ok()).is_some_and(|wait| wait > 60)
+    );
+    let text = told.json();
+    assert!(text["error"]["message"].as_str().is_some_and(|text| text.contains("the server's")), "{text}");
+    let keys = [&ada, &bob];
+    let asked = (0..120).map(|at| server.ask(Some(keys[at % 2]), "GET", "/v1/me", None));
+    let refused = asked.into_iter().find(|reply| reply.status == 429).expect("the rate is held");
+    let told = refused.refused(429, "too_many").json();
+    assert!(told["error"]["message"].as_str().is_some_and(|text| text.contains("all users")), "{told}");
+}
+
+#[test]
+fn wrong_keys_are_counted_and_lock_nobody_out() {
+    let scene = scene();
+    scene.write("server.toml", "[server]\nunknown_keys_per_minute = 20\n");
+    let config = scene.path("server.toml").display().to_string();
+    let server = Server::start(&scene, ["--config", &config]);
+    let key = server.key("ada", "operator");
+    let _ = server.ask(Some(&key), "GET", "/v1/me", None).status(200);
+    let wrong = |at: usize| format!("rf_{at:064}");
+    let asked = (0..60).map(|at| server.ask(Some(&wrong(at)), "GET", "/v1/me", None).status);
+    let (mut refused, mut limited) = (0, 0);
+    for status in asked {
+        match status {
+            401 => refused += 1,
+            429 => limited += 1,
+            other => panic!("{other}"),
+        }
+    }
+    assert!(refused >= 15 && limited >= 20, "{refused} refused, {limited} limited");
+    let reply = server.ask(Some("rf_wrong"), "GET", "/v1/me", None).refused(429, "too_many");
+    assert!(reply.header("retry-after").is_some());
+    let _ = server.ask(Some(&key), "GET", "/v1/me", None).status(200);
+}

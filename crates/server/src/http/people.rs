@@ -16,7 +16,7 @@ use super::bounds::{Millis, PageLimit};
 use super::pages::page;
 use crate::actions::DENIED_BY_RULE;
 use crate::app::Shared;
-use crate::auth::{Caller, new_key};
+use crate::auth::{Caller, key_hash, new_key};
 use crate::blocking;
 use crate::body::{Asked, Body, Named};
 use crate::doors::RequestId;
@@ -427,6 +427,7 @@ pub(crate) async fn login(
     Extension(request_id): Extension<RequestId>,
     Body(request): Body<LoginRequest>,
 ) -> Answer<(StatusCode, Json<NewKeyAnswer>)> {
+    app.rates.try_key(&app.config, &key_hash(&request.token))?;
     if !app.first_token.redeem(&request.token) {
         return Err(ApiError::new(
             StatusCode::UNAUTHORIZED,

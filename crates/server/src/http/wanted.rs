@@ -206,6 +206,10 @@ fn within_quotas(app: &App, caller: &Caller, ceiling: &Policy, asked: &Layer) ->
         limits.memory = [limits.memory, own.memory, all.memory].into_iter().flatten().min();
     }
     if asked.limits.cpus.is_none() {
+        // What is shipped holds where the host can hold it, as a profile's limits do; what an admin wrote holds everywhere.
+        if app.config.role(caller.role).shipped && !app.limits_processors {
+            limits.cpus = None;
+        }
         let quotas = [own.cpus, all.cpus].map(|cpus| cpus.map(f64::from));
         limits.cpus = quotas.into_iter().chain([limits.cpus]).flatten().min_by(f64::total_cmp);
     }
