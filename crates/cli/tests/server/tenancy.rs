@@ -429,3 +429,33 @@ fn wrong_keys_are_counted_and_lock_nobody_out() {
     assert!(reply.header("retry-after").is_some());
     let _ = server.ask(Some(&key), "GET", "/v1/me", None).status(200);
 }
+
+#[test]
+fn an_admin_sees_the_workspaces_of_all_and_nobody_else_does() {
+    let scene = scene();
+    let server = server(&scene);
+    let (ada, bob, root) =
+        (server.key("ada", "operator"), server.key("bob", "operator"), server.key("root", "admin"));
+    let run = json!({ "command": ["sh", "-c", "echo 12345 > f"], "workspace": "mine" });
+    let _ = server.ask(Some(&ada), "POST", "/v1/run", Some(&run)).status(200);
+    let at = |rest: &str| format!("/v1/workspaces{rest}?user=ada");
+    let listed = server.ask(Some(&root), "GET", &at(""), None).status(200).json();
+    assert_eq!(listed["workspaces"][0]["name"], "mine", "{listed}");
+    let one = server.ask(Some(&root), "GET", &at("/mine"), None).status(200).json();
+    assert_eq!((&one["name"], &one["bytes"]), (&json!("mine"), &listed["workspaces"][0]["bytes"]));
+    let _ = server.ask(Some(&root), "GET", &at("/mine/usage"), None).status(200);
+    // Without saying whose, an admin's own are meant.
+    server.ask(Some(&root), "GET", "/v1/workspaces/mine", None).refused(404, "not_found");
+    for (method, rest) in [("GET", ""), ("GET", "/mine"), ("GET", "/mine/usage"), ("DELETE", "/mine")] {
+        server.ask(Some(&bob), method, &at(rest), None).refused(403, "forbidden");
+        // One's own name is nobody else's.
+        assert_ne!(server.ask(Some(&ada), "GET", &at(rest), None).status, 403);
+    }
+    for name in ["..%2Fada%2Fmine", "%2E%2E", "none"] {
+        server.ask(Some(&root), "DELETE", &at(&format!("/{name}")), None).refused(404, "not_found");
+    }
+    // It is somebody else's: a second person has to agree.
+    let waits = server.ask(Some(&root), "DELETE", &at("/mine"), None).status(202).json();
+    assert_eq!((&waits["level"], &waits["request"]["user"]), (&json!("high"), &json!("ada")), "{waits}");
+    let _ = server.ask(Some(&ada), "DELETE", "/v1/workspaces/mine", None).status(204);
+}

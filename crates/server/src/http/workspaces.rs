@@ -7,16 +7,17 @@ use axum::{Extension, Json};
 use ringfence_policy::ActionKind;
 use ringfence_service::{WorkspaceRow, list_workspaces, remove_workspace};
 use ringfence_store::{Outcome, Role};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::actions::{ActionAnswer, ClaimQuery};
+use super::actions::ActionAnswer;
+use super::bounds::PageLimit;
 use super::pages::page;
-use super::people::{PageQuery, entry};
-use super::wanted::workspace_name;
+use super::people::entry;
+use super::snapshots::owner;
 use crate::actions::{Claim, Intent, pass};
 use crate::app::Shared;
 use crate::auth::Caller;
@@ -44,16 +45,49 @@ pub(crate) struct WorkspaceAnswer {
     sandboxes: Vec<String>,
 }
 
-async fn own(app: &Shared, caller: &Caller) -> Answer<Vec<WorkspaceAnswer>> {
+/// Those of one user.
+async fn of(app: &Shared, user: &str) -> Answer<Vec<WorkspaceAnswer>> {
     let places = app.places.clone();
     let rows = blocking(move || Ok(list_workspaces(&places)?)).await?;
-    let prefix = format!("{}/", caller.user);
+    let prefix = format!("{user}/");
     let answer = |row: WorkspaceRow| {
         let name = row.name.strip_prefix(&prefix)?.to_owned();
         let WorkspaceRow { bytes, files, limit, sessions, .. } = row;
         Some(WorkspaceAnswer { name, bytes, files, limit, sandboxes: sessions })
     };
     Ok(rows.into_iter().filter_map(answer).collect())
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    /// `next` of the page before.
+    after: Option<String>,
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
+    limit: Option<PageLimit>,
+    /// Somebody else's: for admins.
+    user: Option<String>,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct UserQuery {
+    /// Somebody else's: for admins.
+    user: Option<String>,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DeleteQuery {
+    /// Somebody else's: for admins.
+    user: Option<String>,
+    /// The action that was approved for exactly this request.
+    action: Option<String>,
+    /// Where a person has to decide, wait so long for that before the answer is 202; at most 300000.
+    wait_ms: Option<u64>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -65,15 +99,15 @@ pub(crate) struct WorkspacePage {
 
 /// Your workspaces, by name.
 #[utoipa::path(
-    get, path = "/workspaces", tag = "workspaces", params(PageQuery),
+    get, path = "/workspaces", tag = "workspaces", params(ListQuery),
     responses((status = 200, body = WorkspacePage), (status = "4XX", body = ErrorBody))
 )]
 pub(crate) async fn list(
     State(app): State<Shared>,
     caller: Caller,
-    Asked(query): Asked<PageQuery>,
+    Asked(query): Asked<ListQuery>,
 ) -> Answer<Json<WorkspacePage>> {
-    let rows = own(&app, &caller).await?;
+    let rows = of(&app, &owner(&caller, query.user)?).await?;
     let (workspaces, next) = page(rows, query.after.as_deref(), query.limit, |row| row.name.clone())?;
     Ok(Json(WorkspacePage { workspaces, next }))
 }
@@ -99,15 +133,16 @@ pub(crate) async fn usage(State(app): State<Shared>, caller: Caller) -> Answer<J
 
 /// What one of your workspaces holds.
 #[utoipa::path(
-    get, path = "/workspaces/{name}/usage", tag = "workspaces", params(("name" = String, Path)),
+    get, path = "/workspaces/{name}/usage", tag = "workspaces", params(("name" = String, Path), UserQuery),
     responses((status = 200, body = WorkspaceUsage), (status = "4XX", body = ErrorBody))
 )]
 pub(crate) async fn usage_of(
     State(app): State<Shared>,
     caller: Caller,
     Named(name): Named<String>,
+    Asked(query): Asked<UserQuery>,
 ) -> Answer<Json<WorkspaceUsage>> {
-    let row = own(&app, &caller).await?.into_iter().find(|row| row.name == name);
+    let row = of(&app, &owner(&caller, query.user)?).await?.into_iter().find(|row| row.name == name);
     let row = row.ok_or_else(|| ApiError::not_found("workspace", &name))?;
     Ok(Json(WorkspaceUsage { bytes: row.bytes, files: row.files }))
 }
@@ -120,21 +155,22 @@ pub(crate) struct WorkspaceUsage {
 
 /// One of your workspaces, with what it holds.
 #[utoipa::path(
-    get, path = "/workspaces/{name}", tag = "workspaces", params(("name" = String, Path)),
+    get, path = "/workspaces/{name}", tag = "workspaces", params(("name" = String, Path), UserQuery),
     responses((status = 200, body = WorkspaceAnswer), (status = "4XX", body = ErrorBody))
 )]
 pub(crate) async fn get(
     State(app): State<Shared>,
     caller: Caller,
     Named(name): Named<String>,
+    Asked(query): Asked<UserQuery>,
 ) -> Answer<Json<WorkspaceAnswer>> {
-    let found = own(&app, &caller).await?.into_iter().find(|row| row.name == name);
+    let found = of(&app, &owner(&caller, query.user)?).await?.into_iter().find(|row| row.name == name);
     Ok(Json(found.ok_or_else(|| ApiError::not_found("workspace", &name))?))
 }
 
 /// Remove a workspace with all its files. Refused while a sandbox lives in it.
 #[utoipa::path(
-    delete, path = "/workspaces/{name}", tag = "workspaces", params(("name" = String, Path), ClaimQuery),
+    delete, path = "/workspaces/{name}", tag = "workspaces", params(("name" = String, Path), DeleteQuery),
     responses(
         (status = 204),
         (status = 202, description = "Nothing was removed: a person has to approve this action first", body = ActionAnswer),
@@ -146,26 +182,26 @@ pub(crate) async fn delete(
     caller: Caller,
     Extension(request_id): Extension<RequestId>,
     Named(name): Named<String>,
-    Asked(query): Asked<ClaimQuery>,
+    Asked(query): Asked<DeleteQuery>,
 ) -> Answer<Response> {
     caller.needs(Role::Operator)?;
-    if !own(&app, &caller).await?.iter().any(|row| row.name == name) {
+    let user = owner(&caller, query.user)?;
+    // Only what is there has a name that leads anywhere.
+    if !of(&app, &user).await?.iter().any(|row| row.name == name) {
         return Err(ApiError::not_found("workspace", &name));
     }
-    let Some(whole) = workspace_name(&caller, Some(&name))? else {
-        return Err(ApiError::not_found("workspace", &name));
-    };
+    let whole = format!("{user}/{name}");
     let kind = ActionKind::WorkspaceDelete;
     let claim = Claim { action: query.action, wait_ms: query.wait_ms };
-    let intent = Intent::about(kind, &name, &whole, json!({ "workspace": name }), claim)?;
-    let intent = intent.asked_by(&app, &caller, &caller.user);
+    let intent = Intent::about(kind, &name, &whole, json!({ "workspace": name, "user": user }), claim)?;
+    let intent = intent.asked_by(&app, &caller, &user);
     let pass = match pass(&app, &caller, &request_id, intent).await? {
         Ok(pass) => pass,
         Err(waiting) => return Ok(waiting),
     };
     let places = app.places.clone();
     blocking(move || Ok(remove_workspace(&places, &whole)?)).await?;
-    let mut told = json!({});
+    let mut told = json!({ "user": user });
     pass.add_to(&mut told);
     app.record(entry(&caller, &request_id, kind.as_str(), Some(name), told)).await?;
     pass.finish(Outcome::Done, Value::Null).await?;
