@@ -1,7 +1,7 @@
 //! What an admin decides about a server: where it listens, and for each role the most that may be asked for.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use ringfence_policy::{
     ActionRules, ActionsFile, ByteSize, Layer, Merged, Origin, Policy, ProfileName, Span, Workspace, merge,
@@ -20,7 +20,41 @@ struct ServerFile {
     server: ServerQuotas,
     limits: RequestLimits,
     actions: ActionsFile,
+    audit: AuditConfig,
     jwt: Option<JwtConfig>,
+}
+
+/// Where the audit is anchored besides beside the database.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuditConfig {
+    /// Files on other disks, each in a directory of its own, which no sandbox sees.
+    pub anchors: Vec<PathBuf>,
+}
+
+impl AuditConfig {
+    fn check(&self) -> Result<(), String> {
+        for path in &self.anchors {
+            let normal =
+                |path: &Path| path.components().filter(|part| matches!(part, Component::Normal(_))).count();
+            let plain =
+                path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+            if !path.is_absolute() || !plain || normal(path) < 3 {
+                return Err(format!(
+                    "audit.anchors: {} has no directory of its own: name it by an absolute path such as \
+                     /mnt/elsewhere/audit.anchor, whose directory no sandbox will see",
+                    path.display()
+                ));
+            }
+            if !path.parent().is_some_and(Path::is_dir) {
+                return Err(format!(
+                    "audit.anchors: the directory of {} is not there: make it, or mount it",
+                    path.display()
+                ));
+            }
+        }
+        Ok(())
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -224,6 +258,7 @@ pub struct ServerConfig {
     pub server: ServerQuotas,
     pub limits: RequestLimits,
     pub actions: ActionsConfig,
+    pub audit: AuditConfig,
     pub jwt: Option<JwtConfig>,
 }
 
@@ -271,12 +306,17 @@ impl ServerConfig {
             roles.insert(role, RoleRules { ceiling, shipped: is_shipped, quotas, skills });
         }
         let actions = ActionsConfig::new(file.actions).map_err(|why| bad(&path, why))?;
-        Ok(Self { roles, server: file.server, limits: file.limits, actions, jwt: file.jwt })
+        file.audit.check().map_err(|why| bad(&path, why))?;
+        let ServerFile { server, limits, audit, jwt, .. } = file;
+        Ok(Self { roles, server, limits, actions, audit, jwt })
     }
 
-    /// Files that this configuration names: never shown in a sandbox.
+    /// Files that this configuration names: never shown in a sandbox. An anchor takes the place of the one before it, so that it
+    /// is its directory that is hidden.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
-        self.jwt.iter().flat_map(|jwt| [&jwt.secret_file, &jwt.jwks_file]).flatten().map(PathBuf::as_path)
+        let keys = self.jwt.iter().flat_map(|jwt| [&jwt.secret_file, &jwt.jwks_file]).flatten();
+        let anchors = self.audit.anchors.iter().filter_map(|path| path.parent());
+        keys.map(PathBuf::as_path).chain(anchors)
     }
 
     pub fn role(&self, role: Role) -> &RoleRules {
@@ -339,6 +379,9 @@ mod tests {
             "[actions]\nrule = []",
             "[[actions.rules]]\nthen = 'allow'\nroles = ['boss']",
             "[[actions.rules]]\nkinds = ['run']",
+            "[audit]\nanchors = ['audit.anchor']",
+            "[audit]\nanchors = ['/tmp/audit.anchor']",
+            "[audit]\nanchors = ['/no/such/directory/audit.anchor']",
         ] {
             std::fs::write(&path, text).unwrap();
             assert!(ServerConfig::load(Some(&path)).is_err(), "{text}");

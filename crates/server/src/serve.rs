@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ringfence_sandbox::limits_processors;
 use ringfence_service::workers::{Stock, start_launcher};
 use ringfence_service::{ErrorCode, Places, ServiceError};
-use ringfence_store::{Role, Store};
+use ringfence_store::{Role, Store, StoreOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -127,7 +127,11 @@ async fn run(
     let database = places.state.path().join("server.db");
     let in_store =
         |error: ringfence_store::StoreError| failed("open the database", error, "see docs/server.md");
-    let store = Store::open(&database).await.map_err(in_store)?;
+    let anchors = StoreOptions { anchors: config.audit.anchors.clone(), ..StoreOptions::default() };
+    let store = Store::open_with(&database, anchors).await.map_err(in_store)?;
+    if let Some(trouble) = store.audit().anchor_trouble() {
+        tracing::error!(why = trouble, "the audit is not what its anchors say: see `ringfence audit verify`");
+    }
     let found = recover(&store, &places)
         .await
         .map_err(|error| failed("find sandboxes again", error.message, &error.hint))?;

@@ -243,6 +243,7 @@ pub(crate) enum ActionsVerb {
 Examples:
   ringfence audit ls --user ada
   ringfence audit verify --anchor /mnt/elsewhere/audit.anchor
+  ringfence audit verify --config server.toml
   ringfence audit export > audit.jsonl")]
 pub(crate) struct AuditArgs {
     #[command(subcommand)]
@@ -273,7 +274,19 @@ pub(crate) enum AuditVerb {
         /// Another anchor to hold the chain against
         #[arg(long, value_name = "FILE")]
         anchor: Vec<PathBuf>,
+        /// The server's configuration, for the anchors that it names
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
         #[arg(long)]
         json: bool,
+    },
+    /// Take the record as it is for true, whatever the anchors say: after somebody has looked into what `verify` found. It leaves a row
+    ResetAnchors {
+        /// What was found and why it is fine; it is kept in the record
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+        /// The server's configuration, for the anchors that it names
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
     },
 }

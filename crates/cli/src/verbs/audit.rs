@@ -1,13 +1,17 @@
 //! `ringfence audit`
 
-use ringfence_server::fold_spool;
+use std::path::{Path, PathBuf};
+
+use ringfence_server::{ServerConfig, fold_spool};
 use ringfence_service::Places;
-use ringfence_store::{AuditFilter, AuditRow, AuditVerdict};
+use ringfence_store::{AuditFilter, AuditRow, AuditVerdict, StoreOptions};
+use serde_json::json;
 
 use crate::args::{AuditArgs, AuditVerb};
 use crate::failure::Failure;
 use crate::output;
-use crate::verbs::store::with_store;
+use crate::verbs::key::record;
+use crate::verbs::store::{with_store, with_store_of};
 
 /// The chain is not whole.
 const BROKEN: i32 = 1;
@@ -33,12 +37,34 @@ pub(crate) fn audit(args: AuditArgs) -> Result<i32, Failure> {
             with_store(async |store| store.audit().export(&mut bytes, from).await)?;
             output::json_lines(&bytes);
         }
-        AuditVerb::Verify { anchor, json } => {
+        AuditVerb::Verify { mut anchor, config, json } => {
+            anchor.extend(anchors(config.as_deref())?);
             let verdict = with_store(async |store| store.audit().verify(&anchor).await)?;
             return Ok(tell(&verdict, json));
         }
+        AuditVerb::ResetAnchors { reason, config } => {
+            let options = StoreOptions { anchors: anchors(config.as_deref())?, ..StoreOptions::default() };
+            let head = with_store_of(options, async |store| {
+                let audit = store.audit();
+                let found = audit.verify(&[]).await?.problems.len();
+                let head = audit.reset_anchors().await?;
+                let result =
+                    json!({ "reason": reason, "row": head.seq, "digest": head.digest, "problems": found });
+                record(&store, "audit.reset", "anchors", result).await?;
+                Ok(head)
+            })?;
+            output::line(format!("anchored at row {}, {}", head.seq, head.digest));
+        }
     }
     Ok(0)
+}
+
+/// Those that a server's configuration names.
+fn anchors(config: Option<&Path>) -> Result<Vec<PathBuf>, Failure> {
+    Ok(config
+        .map(|path| ServerConfig::load(Some(path)))
+        .transpose()?
+        .map_or(Vec::new(), |config| config.audit.anchors))
 }
 
 /// What runs without a server have left goes into the chain first.

@@ -70,7 +70,7 @@ async fn create(
 }
 
 /// Whoever can write the database is known by their uid alone.
-async fn record(store: &Store, kind: &str, target: &str, result: Value) -> Result<(), StoreError> {
+pub(super) async fn record(store: &Store, kind: &str, target: &str, result: Value) -> Result<(), StoreError> {
     let entry = AuditEntry {
         at: now(),
         user: format!("uid {}", rustix::process::getuid().as_raw()),

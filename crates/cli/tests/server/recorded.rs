@@ -1,6 +1,6 @@
 //! What the audit says of what is done in a sandbox that stays: who, what, under which policy, and what came of it.
 
-use ringfence_testing::{Server, eventually};
+use ringfence_testing::{Server, Test, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -96,4 +96,60 @@ fn a_command_that_finds_its_sandbox_dead_was_not_broken_off() {
     for row in rows(&server, &key, "exec") {
         assert_eq!(row["result"]["error"], "session_ended", "{row}");
     }
+}
+
+/// Who brings back an older database and the anchor beside it has cut the tail unseen, but for an anchor that is elsewhere.
+#[test]
+fn a_cut_tail_and_a_cut_anchor_are_found_by_another_anchor() {
+    let scene = scene();
+    scene.mkdir("elsewhere");
+    let elsewhere = scene.path("elsewhere/audit.anchor");
+    scene.write("server.toml", &format!("[audit]\nanchors = ['{}']\n", elsewhere.display()));
+    let config = scene.path("server.toml").display().to_string();
+    let start = || Server::start(&scene, ["--config".to_owned(), config.clone()]);
+    let run = |server: &Server, key: &str, words: &[&str]| {
+        server.ask(Some(key), "POST", "/v1/run", Some(&json!({ "command": words }))).status(200).json()
+    };
+    let server = start();
+    let (key, admin) = (server.key("ada", "operator"), server.key("root", "admin"));
+    let _ = run(&server, &key, &["true"]);
+    let _ = server.stop();
+    let files = ["server.db", "audit.anchor"];
+    let kept: Vec<Vec<u8>> =
+        files.iter().map(|file| std::fs::read(scene.state().join(file)).expect("a file")).collect();
+    let server = start();
+    for _ in 0..3 {
+        let _ = run(&server, &key, &["true"]);
+    }
+    assert_eq!(server.ask(Some(&admin), "GET", "/v1/audit/verify", None).status(200).json()["whole"], true);
+    // No sandbox sees where it is.
+    let seen = run(&server, &key, &["ls", "-a", &scene.path("elsewhere").display().to_string()]);
+    assert!(!seen["stdout"].as_str().expect("text").contains("anchor"), "{seen}");
+    let _ = server.stop();
+    for (file, bytes) in files.iter().zip(&kept) {
+        std::fs::write(scene.state().join(file), bytes).expect("bring it back");
+    }
+    for more in ["server.db-wal", "server.db-shm"] {
+        let _ = std::fs::remove_file(scene.state().join(more));
+    }
+    let audit = |words: &[&str]| Test::in_scene(&scene).verb(["audit"]).args(words.iter().copied()).call();
+    assert_eq!(audit(&["verify"]).exit, 0, "beside the database all is well");
+    let found = audit(&["verify", "--config", &config]);
+    assert_eq!(found.exit, 1, "{}", found.describe());
+    assert!(found.output.contains("elsewhere"), "{}", found.describe());
+    let server = start();
+    let verdict = server.ask(Some(&admin), "GET", "/v1/audit/verify", None).status(200).json();
+    assert_eq!(verdict["whole"], false, "{verdict}");
+    // However much is written since.
+    for _ in 0..5 {
+        let _ = run(&server, &key, &["true"]);
+    }
+    let verdict = server.ask(Some(&admin), "GET", "/v1/audit/verify", None).status(200).json();
+    assert_eq!(verdict["whole"], false, "{verdict}");
+    let _ = server.stop();
+    let reset = audit(&["reset-anchors", "--config", &config, "--reason", "a copy was brought back"]);
+    assert_eq!(reset.exit, 0, "{}", reset.describe());
+    assert_eq!(audit(&["verify", "--config", &config]).exit, 0);
+    let told = audit(&["export"]);
+    assert!(told.output.contains("audit.reset") && told.output.contains("a copy was brought back"));
 }
