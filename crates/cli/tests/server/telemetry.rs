@@ -130,7 +130,7 @@ fn logs_have_the_requests_id_and_no_secret() {
     let body = json!({
         "command": ["sh", "-c", "echo planted-output; cat; exit 3", "planted-argument"],
         "env": { "TOKEN": "planted-environment" }, "stdin": "planted-input",
-        "files": [{ "path": "f", "text": "planted-file" }],
+        "files": [{ "path": "f", "content": "planted-file" }],
     });
     let headers = [
         ("authorization", format!("Bearer {made}")),
@@ -138,6 +138,9 @@ fn logs_have_the_requests_id_and_no_secret() {
         ("cookie", "planted-cookie".to_owned()),
     ];
     let reply = server.ask_raw("POST", "/v1/run?planted-query=1", &headers, body.to_string().as_bytes());
+    let reply = reply.status(200);
+    let ran = reply.json();
+    assert_eq!((&ran["exit_code"], &ran["stdout"]), (&json!(3), &json!("planted-output\nplanted-input")));
     let id = reply.header("x-request-id").expect("an id").to_owned();
     let _ = server.ask_raw("GET", "/planted-path", &[("authorization", "Bearer planted-bearer".into())], b"");
     let said = server.stop();
