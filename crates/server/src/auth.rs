@@ -116,6 +116,11 @@ impl FirstToken {
         Ok(token)
     }
 
+    /// It is good no more, used or not.
+    pub(crate) fn end(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// Once only.
     pub(crate) fn redeem(&self, given: &str) -> bool {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -223,6 +228,9 @@ mod tests {
         let given = token.issue().unwrap();
         assert!(!token.redeem("wrong"));
         assert!(token.redeem(&given));
+        assert!(!token.redeem(&given));
+        let given = token.issue().unwrap();
+        token.end();
         assert!(!token.redeem(&given));
     }
 

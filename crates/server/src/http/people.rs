@@ -428,12 +428,16 @@ pub(crate) async fn login(
     Body(request): Body<LoginRequest>,
 ) -> Answer<(StatusCode, Json<NewKeyAnswer>)> {
     app.rates.try_key(&app.config, &key_hash(&request.token))?;
+    // It is for a server that nobody can use yet. Once somebody can, who finds it in a log or a history has nothing.
+    if !app.store.users().await?.is_empty() {
+        app.first_token.end();
+    }
     if !app.first_token.redeem(&request.token) {
         return Err(ApiError::new(
             StatusCode::UNAUTHORIZED,
             "wrong_token",
             "the token is not valid",
-            "it is good once; make a key with `ringfence key create --user NAME --role admin`",
+            "it is good once, and while there is no user yet; make a key with `ringfence key create --user NAME --role admin`",
         ));
     }
     if app.store.user(FIRST_USER).await?.is_none() {
