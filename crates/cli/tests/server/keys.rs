@@ -84,6 +84,21 @@ fn keys_do_not_multiply() {
 }
 
 #[test]
+fn nobody_ends_the_keys_of_others_but_an_admin() {
+    let scene = scene();
+    let server = server(&scene);
+    let (ada, eve, root) =
+        (server.key("ada", "operator"), server.key("eve", "operator"), server.key("root", "admin"));
+    let keys = server.ask(Some(&ada), "GET", "/v1/keys", None).status(200).json();
+    let path = format!("/v1/keys/{}", keys["keys"][0]["id"].as_str().expect("an id"));
+    // It is not there for them, and it is good as before.
+    server.ask(Some(&eve), "DELETE", &path, None).refused(404, "not_found");
+    let _ = server.ask(Some(&ada), "GET", "/v1/me", None).status(200);
+    let _ = server.ask(Some(&root), "DELETE", &path, None).status(204);
+    server.ask(Some(&ada), "GET", "/v1/me", None).refused(401, "wrong_key");
+}
+
+#[test]
 fn a_key_ends_none_that_is_more() {
     let scene = scene();
     let server = server(&scene);

@@ -211,15 +211,20 @@ fn every_role_gets_what_its_row_says() {
 fn no_route_is_there_without_a_key_that_is_good() {
     let scene = scene();
     let server = server(&scene);
-    let expired = server.key("ada", "operator");
+    let revoked = server.key("ada", "operator");
     let admin = server.key("root", "admin");
-    let keys = server.ask(Some(&expired), "GET", "/v1/keys", None).status(200).json();
+    let short = json!({ "role": "operator", "expires_ms": 1 });
+    let expired = server.ask(Some(&revoked), "POST", "/v1/keys", Some(&short)).status(201).json();
+    let expired = expired["key"].as_str().expect("a key").to_owned();
+    let keys = server.ask(Some(&revoked), "GET", "/v1/keys", None).status(200).json();
+    let keys = keys["keys"].as_array().expect("keys");
+    let keys = json!({ "keys": keys.iter().filter(|key| key["expires"].is_null()).collect::<Vec<_>>() });
     let id = keys["keys"][0]["id"].as_str().expect("a key").to_owned();
     let _ = server.ask(Some(&admin), "DELETE", &format!("/v1/keys/{id}"), None).status(204);
     let wrong = format!("rf_{}", "0".repeat(64));
     for row in table() {
         row.ask(&server, None, NOBODYS).refused(401, "unauthenticated");
-        for key in [&wrong, &expired] {
+        for key in [&wrong, &revoked, &expired] {
             row.ask(&server, Some(key), NOBODYS).refused(401, "wrong_key");
         }
     }
