@@ -222,7 +222,7 @@ impl From<StoreError> for ApiError {
         let status = match &error {
             StoreError::Taken { .. } | StoreError::Conflict { .. } => StatusCode::CONFLICT,
             StoreError::NotFound { .. } => StatusCode::NOT_FOUND,
-            StoreError::OwnAction { .. } => StatusCode::FORBIDDEN,
+            StoreError::OwnAction { .. } | StoreError::MadeBySubmitter { .. } => StatusCode::FORBIDDEN,
             StoreError::Quota { .. } => {
                 let text = error.to_string();
                 let (message, hint) = text.split_once("; ").unwrap_or((&text, "end one first"));

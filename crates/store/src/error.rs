@@ -22,6 +22,12 @@ pub enum StoreError {
     )]
     OwnAction { id: String, user: String, level: Level },
 
+    #[error(
+        "the {level} action {id:?} is {user:?}'s, and {by:?} or the key in use was made by them: \
+         that is no second person; ask an approver whom somebody else made"
+    )]
+    MadeBySubmitter { id: String, user: String, by: String, level: Level },
+
     #[error("no more than {limit} {what}: the quota is used up; end one, or ask an admin for more")]
     Quota { what: &'static str, limit: u64 },
 
@@ -56,7 +62,7 @@ impl StoreError {
             Self::Taken { .. } => "taken",
             Self::NotFound { .. } => "not_found",
             Self::Conflict { .. } => "conflict",
-            Self::OwnAction { .. } => "own_action",
+            Self::OwnAction { .. } | Self::MadeBySubmitter { .. } => "own_action",
             Self::Quota { .. } => "quota",
             Self::TooNew { .. } => "too_new",
             Self::Corrupt { .. } => "corrupt",

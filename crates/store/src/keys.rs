@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Row};
 
+use crate::makers::kept;
 use crate::page::word;
-use crate::{Role, Store, StoreError, User};
+use crate::{Maker, Role, Store, StoreError, User};
 
 /// `last_used` is written at most this often for each key, so that reading stays reading.
 const TOUCH_EVERY: i64 = 60_000;
@@ -31,6 +32,8 @@ pub struct NewKey {
     pub label: Option<String>,
     pub expires: Option<i64>,
     pub secret_hash: [u8; 32],
+    /// None: it is made on the machine itself.
+    pub maker: Option<Maker>,
 }
 
 impl Key {
@@ -91,6 +94,7 @@ impl Store {
                 return Err(StoreError::Quota { what: "keys that are good for one user", limit: most });
             }
         }
+        let makers = kept(&mut transaction, new.maker.as_ref()).await?;
         let key = Key {
             id: new.id,
             user: new.user,
@@ -102,8 +106,8 @@ impl Store {
             revoked: None,
         };
         sqlx::query(
-            "INSERT INTO api_keys (id, user_name, role, label, secret_hash, created, expires)
-             VALUES ($1, $2, $3, $4, $5, $6, $7)",
+            "INSERT INTO api_keys (id, user_name, role, label, secret_hash, created, expires, makers)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
         )
         .bind(&key.id)
         .bind(&key.user)
@@ -112,6 +116,7 @@ impl Store {
         .bind(hex(&new.secret_hash))
         .bind(key.created)
         .bind(key.expires)
+        .bind(makers)
         .execute(&mut *transaction)
         .await
         .map_err(StoreError::from)

@@ -12,6 +12,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (2, "decisions and answers", include_str!("../migrations/0002_decisions_and_answers.sql")),
     (3, "requests and ports", include_str!("../migrations/0003_requests_and_ports.sql")),
     (4, "what is enforced", include_str!("../migrations/0004_enforced.sql")),
+    (5, "who made whom", include_str!("../migrations/0005_makers.sql")),
 ];
 
 /// All steps that are missing, in the one transaction that the caller holds the write lock with: of two processes that

@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Row};
 
+use crate::makers::kept;
 use crate::page::word;
 use crate::words::words;
-use crate::{Store, StoreError};
+use crate::{Maker, Store, StoreError};
 
 words! {
     /// Not a ladder: an approver decides on what others run and runs nothing, an operator runs and decides nothing.
@@ -63,6 +64,16 @@ impl FromRow<'_, SqliteRow> for User {
 
 impl Store {
     pub async fn add_user(&self, name: &str, role: Role) -> Result<User, StoreError> {
+        self.add_user_by(name, role, None).await
+    }
+
+    /// The same by somebody who came to a server for that.
+    pub async fn add_user_by(
+        &self,
+        name: &str,
+        role: Role,
+        maker: Option<&Maker>,
+    ) -> Result<User, StoreError> {
         let taken = |why| StoreError::Taken { what: "user", name: name.to_owned(), why };
         let mut transaction = self.write().await?;
         let removed: Option<i64> = sqlx::query_scalar("SELECT removed FROM removed_users WHERE name = $1")
@@ -73,11 +84,13 @@ impl Store {
             return Err(taken("a removed user had it, and the audit speaks of them"));
         }
         let user = User { name: name.to_owned(), role, created: self.now(), disabled: false };
-        sqlx::query("INSERT INTO users (name, role, created, disabled) VALUES ($1, $2, $3, $4)")
+        let makers = kept(&mut transaction, maker).await?;
+        sqlx::query("INSERT INTO users (name, role, created, disabled, makers) VALUES ($1, $2, $3, $4, $5)")
             .bind(name)
             .bind(role.as_str())
             .bind(user.created)
             .bind(false)
+            .bind(makers)
             .execute(&mut *transaction)
             .await
             .map_err(StoreError::from)

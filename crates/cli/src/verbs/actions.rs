@@ -83,7 +83,7 @@ fn decider() -> Decider {
         let (name, id) = (fields.next()?, fields.nth(1)?);
         (id.parse() == Ok(uid) && !name.is_empty()).then(|| name.to_owned())
     });
-    Decider { name: name.unwrap_or_else(|| format!("uid {uid}")), origin: "cli", request_id: None }
+    Decider { name: name.unwrap_or_else(|| format!("uid {uid}")), key: None, origin: "cli", request_id: None }
 }
 
 /// Until it is interrupted.

@@ -63,7 +63,7 @@ async fn create(
     })?;
     // Tells nothing of the secret.
     let id = secret_hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    let about = store.add_key(NewKey { id, user, role, label, expires, secret_hash }).await?;
+    let about = store.add_key(NewKey { id, user, role, label, expires, secret_hash, maker: None }).await?;
     let result = json!({ "key": about.id, "role": about.role, "expires": about.expires });
     record(&store, "key.create", &about.user, result).await?;
     Ok((secret, about))

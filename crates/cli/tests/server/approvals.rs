@@ -326,3 +326,39 @@ fn what_is_typed_into_a_command_is_looked_at_like_one() {
     });
     let _ = server.ask(Some(&key), "DELETE", &path, None).status(204);
 }
+
+/// Whoever may make users and keys has no second person in them.
+#[test]
+fn nobody_approves_through_a_user_or_key_of_their_own_making() {
+    let scene = scene();
+    let server = server(&scene);
+    let (boss, eve, other) =
+        (server.key("boss", "admin"), server.key("eve", "approver"), server.key("chief", "admin"));
+    let open = json!({ "command": ["true"], "network": { "enabled": true } });
+    let id = waiting(&server, &boss, &open);
+    let post = |key: &str, path: &str, body: Value| server.ask(Some(key), "POST", path, Some(&body));
+    let key_of = |maker: &str, user: &str| {
+        let made = post(maker, "/v1/keys", json!({ "user": user })).status(201).json();
+        made["key"].as_str().expect("a key").to_owned()
+    };
+    // A user of their own making, whoever gives them a key; and one whom that one makes.
+    let _ = post(&boss, "/v1/users", json!({ "name": "puppet", "role": "admin" })).status(201);
+    let puppet = key_of(&boss, "puppet");
+    let by_other = key_of(&other, "puppet");
+    let _ = post(&by_other, "/v1/users", json!({ "name": "second", "role": "admin" })).status(201);
+    let second = key_of(&other, "second");
+    // A key for somebody who is another person, and one that is made with it.
+    let lent = {
+        let made = post(&boss, "/v1/keys", json!({ "user": "eve", "role": "approver" })).status(201).json();
+        made["key"].as_str().expect("a key").to_owned()
+    };
+    let made = post(&lent, "/v1/keys", json!({ "role": "approver" })).status(201).json();
+    let again = made["key"].as_str().expect("a key").to_owned();
+    let _ = server.ask(Some(&other), "DELETE", "/v1/users/puppet", None).status(204);
+    for key in [&second, &lent, &again] {
+        decide(&server, key, &id, "approve", json!({})).refused(403, "own_action");
+    }
+    decide(&server, &puppet, &id, "approve", json!({})).refused(401, "wrong_key");
+    assert_eq!(state(&server, &boss, &id), "waiting");
+    let _ = decide(&server, &eve, &id, "approve", json!({})).status(200);
+}

@@ -3,7 +3,7 @@
 
 use ringfence_policy::masked_text;
 use ringfence_store::{
-    ActionRow, AuditEntry, Clock, Decision, Level, NewRemembered, Scope, Store, StoreError,
+    ActionRow, AuditEntry, Clock, Decision, Level, Maker, NewRemembered, Scope, Store, StoreError,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -12,6 +12,8 @@ use uuid::Uuid;
 #[derive(Clone, Debug)]
 pub struct Decider {
     pub name: String,
+    /// The key that they came with.
+    pub key: Option<String>,
     /// `http` or `cli`.
     pub origin: &'static str,
     pub request_id: Option<String>,
@@ -34,6 +36,11 @@ pub async fn decide_action(
     let sandbox = before.request["sandbox"].as_str().map(str::to_owned);
     if decision == Decision::Approve {
         check_scope(&before, remember, sandbox.as_deref())?;
+    }
+    let who = Maker { user: by.name.clone(), key: by.key.clone() };
+    if before.level.needs_another_person() && store.is_made_by(&who, &before.user).await? {
+        let (id, user, level) = (before.id, before.user, before.level);
+        return Err(StoreError::MadeBySubmitter { id, user, by: by.name.clone(), level });
     }
     let why = why.map(|why| masked_text(why, &[]));
     let row = store.decide_action(id, &by.name, decision, why.as_deref(), Some(remember)).await?;

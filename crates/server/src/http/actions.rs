@@ -308,7 +308,12 @@ pub(crate) async fn deny(
 }
 
 fn decider(caller: &Caller, request_id: &RequestId) -> Decider {
-    Decider { name: caller.user.clone(), origin: "http", request_id: Some(request_id.0.clone()) }
+    Decider {
+        name: caller.user.clone(),
+        key: caller.key.clone(),
+        origin: "http",
+        request_id: Some(request_id.0.clone()),
+    }
 }
 
 async fn decide(

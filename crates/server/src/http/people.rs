@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use ringfence_service::{remove_secret, stored_secrets};
-use ringfence_store::{AuditEntry, Key, NewKey, Role, User};
+use ringfence_store::{AuditEntry, Key, Maker, NewKey, Role, User};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
@@ -181,7 +181,7 @@ pub(crate) async fn add_user(
     caller.needs(Role::Admin)?;
     let role = role(&request.role)?;
     check_user_name(&request.name)?;
-    let user = app.store.add_user(&request.name, role).await?;
+    let user = app.store.add_user_by(&request.name, role, Some(&maker(&caller))).await?;
     app.record(entry(&caller, &request_id, "user.create", Some(request.name), json!({ "role": role })))
         .await?;
     Ok((StatusCode::CREATED, Json(user.into())))
@@ -355,24 +355,27 @@ pub(crate) async fn add_key(
     let expires = asked.into_iter().chain(caller.expires).min();
     let owner = app.store.user(&user).await?.ok_or_else(|| ApiError::not_found("user", &user))?;
     let most = app.config.role(owner.role).quotas.keys;
-    let answer = make_key(&app, user, role, request.label, expires, Some(most)).await?;
+    let key = NewKey { maker: Some(maker(&caller)), label: request.label, expires, ..new_key_of(user, role) };
+    let answer = make_key(&app, key, Some(most)).await?;
     let about = json!({ "key": answer.about.id, "role": answer.about.role, "expires": answer.about.expires });
     app.record(entry(&caller, &request_id, "key.create", Some(answer.about.user.clone()), about)).await?;
     Ok((StatusCode::CREATED, Json(answer)))
 }
 
-async fn make_key(
-    app: &Shared,
-    user: String,
-    role: Role,
-    label: Option<String>,
-    expires: Option<i64>,
-    most: Option<u64>,
-) -> Answer<NewKeyAnswer> {
-    let (key, secret_hash) = new_key().map_err(|error| ApiError::internal("make a key", error))?;
+/// Who makes a user or a key: it is no second person for what they ask for.
+fn maker(caller: &Caller) -> Maker {
+    Maker { user: caller.user.clone(), key: caller.key.clone() }
+}
+
+/// Without a secret yet.
+fn new_key_of(user: String, role: Role) -> NewKey {
     let id = Uuid::now_v7().simple().to_string();
-    let new = NewKey { id, user, role, label, expires, secret_hash };
-    let about = app.store.add_key_of(new, most).await?.into();
+    NewKey { id, user, role, label: None, expires: None, secret_hash: [0; 32], maker: None }
+}
+
+async fn make_key(app: &Shared, new: NewKey, most: Option<u64>) -> Answer<NewKeyAnswer> {
+    let (key, secret_hash) = new_key().map_err(|error| ApiError::internal("make a key", error))?;
+    let about = app.store.add_key_of(NewKey { secret_hash, ..new }, most).await?.into();
     Ok(NewKeyAnswer { key, about })
 }
 
@@ -443,8 +446,8 @@ pub(crate) async fn login(
     if app.store.user(FIRST_USER).await?.is_none() {
         app.store.add_user(FIRST_USER, Role::Admin).await?;
     }
-    let answer =
-        make_key(&app, FIRST_USER.into(), Role::Admin, Some("first start".into()), None, None).await?;
+    let label = Some("first start".into());
+    let answer = make_key(&app, NewKey { label, ..new_key_of(FIRST_USER.into(), Role::Admin) }, None).await?;
     let caller = Caller::without_key(FIRST_USER, Role::Admin);
     app.record(entry(&caller, &request_id, "login", None, json!({ "key": answer.about.id }))).await?;
     Ok((StatusCode::CREATED, Json(answer)))

@@ -10,6 +10,7 @@ fn key(id: &str, user: &str, role: Role, byte: u8) -> NewKey {
         label: Some("laptop".into()),
         expires: Some(START + 1000),
         secret_hash: [byte; 32],
+        maker: None,
     }
 }
 

@@ -51,6 +51,7 @@ async fn nobody_is_removed_while_a_sandbox_of_theirs_lives_and_nobody_gets_their
         label: None,
         expires: None,
         secret_hash: [7; 32],
+        maker: None,
     };
     store.add_key(key).await.expect("a key");
     let refused = store.remove_user("ann").await.expect_err("refused");
