@@ -166,10 +166,19 @@ fn code_of(code: ErrorCode) -> String {
     serde_json::to_value(code).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
+const PAUSED: &str = "the session is paused";
+
 impl From<SessionError> for ApiError {
     fn from(error: SessionError) -> Self {
         match &error {
             SessionError::Io { .. } => Self::internal("reach the sandbox", &error),
+            // As its keeper says it.
+            SessionError::Refused { why, .. } if why == PAUSED => Self::new(
+                StatusCode::CONFLICT,
+                "paused",
+                "the sandbox is paused, and nothing is started in it",
+                "let it go on with POST /v1/sandboxes/{id}/resume",
+            ),
             _ => ServiceError::from(error).into(),
         }
     }

@@ -191,3 +191,18 @@ fn a_clients_defaults_hold_beneath_the_ceiling() {
     assert_ne!(exec.status(200).json()["exit_code"], 0);
     let _ = server.ask(Some(&key), "DELETE", &format!("/v1/sandboxes/{id}"), None);
 }
+
+/// A stream in which nothing happens says that it is there.
+#[test]
+fn a_silent_stream_is_kept_alive() {
+    use std::io::{BufRead, BufReader};
+    let scene = scene();
+    let server = server(&scene);
+    let key = server.key("ada", "operator");
+    let headers = [("authorization", format!("Bearer {key}"))];
+    let stream = server.open_raw("GET", "/v1/actions/events", &headers, b"");
+    let begun = std::time::Instant::now();
+    let comment = BufReader::new(stream).lines().map_while(Result::ok).find(|line| line == ":");
+    assert!(comment.is_some(), "nothing came");
+    assert!(begun.elapsed() < std::time::Duration::from_secs(30), "{:?}", begun.elapsed());
+}

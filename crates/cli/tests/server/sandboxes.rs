@@ -75,6 +75,14 @@ fn the_life_of_a_sandbox() {
         let _ = ask("POST", &at("/pause"), Value::Null).status(204);
         let whole = ask("GET", &at(""), Value::Null).status(200).json();
         assert_eq!(whole["status"]["paused"], true, "{whole}");
+        for rest in ["/exec", "/exec/stream", "/processes"] {
+            let refused =
+                ask("POST", &at(rest), json!({ "command": ["true"] })).refused(409, "paused").json();
+            assert!(
+                refused["error"]["hint"].as_str().is_some_and(|hint| hint.contains("/resume")),
+                "{refused}"
+            );
+        }
         let _ = ask("POST", &at("/resume"), Value::Null).status(204);
         let _ = ask("POST", &at("/extend"), json!({ "ttl_ms": 900_000 })).status(204);
         assert!(ask("GET", &at("/stats"), Value::Null).status(200).json()["memory"].is_u64());
