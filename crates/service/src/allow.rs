@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ringfence_policy::NetworkMode;
+use ringfence_policy::{HostRule, NetworkMode};
 use ringfence_sandbox::Denial;
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
@@ -31,6 +31,8 @@ pub struct Allowed {
     pub rule: String,
     /// The file said so already.
     pub unchanged: bool,
+    /// What it opens, where nobody knows the port that was wanted and the rule may not be the one that helps.
+    pub without_port: Option<String>,
 }
 
 /// Write the rule that would have allowed `denial`.
@@ -66,7 +68,20 @@ pub fn allow_denial(places: &Places, denial: &Denial, scope: AllowFor) -> Result
         trust_text(&places.state, &path, &after)?;
     }
     let name = if section.is_empty() { key.clone() } else { format!("{section}.{key}") };
-    Ok(Allowed { path, rule: format!("{name} = {value}"), unchanged })
+    Ok(Allowed {
+        path,
+        rule: format!("{name} = {value}"),
+        unchanged,
+        without_port: without_port(section, key, value),
+    })
+}
+
+fn without_port(section: &str, key: &str, value: &str) -> Option<String> {
+    if (section, key) != ("network", "allow") {
+        return None;
+    }
+    let value: Value = value.parse().ok()?;
+    value.as_array()?.iter().find_map(|rule| HostRule::parse(rule.as_str()?).ok()?.without_port())
 }
 
 fn cannot(doing: &str, path: &Path, error: &std::io::Error) -> ServiceError {
@@ -196,6 +211,17 @@ mod tests {
         let off = "[network]\nmode = \"off\"\n";
         let error = with_rule(Path::new("x.toml"), off, "network", "allow", r#"["a.example"]"#).unwrap_err();
         assert!(error.message.contains("network.mode"), "{error}");
+    }
+
+    #[test]
+    fn a_rule_that_may_not_be_the_one_says_so() {
+        let note = |value: &str| without_port("network", "allow", value);
+        assert!(
+            note(r#"["b.example"]"#)
+                .is_some_and(|note| note.contains("80 and 443") && note.contains("`b.example:PORT`"))
+        );
+        assert_eq!(note(r#"["b.example:22"]"#), None);
+        assert_eq!(without_port("filesystem", "read", r#"["/srv"]"#), None);
     }
 
     #[test]

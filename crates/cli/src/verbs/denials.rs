@@ -76,9 +76,10 @@ fn allow(places: &Places, runs: &[DeniedRun], number: usize, scope: Scope) -> Re
     };
     let allowed = allow_denial(places, found.2, scope)?;
     let done = if allowed.unchanged { "already says" } else { "now says" };
+    let ports = allowed.without_port.map_or(String::new(), |ports| format!("; that {ports}"));
     let trusted = if scope == AllowFor::Project { ", and is trusted as it is" } else { "" };
     output::line(format!(
-        "{} {done}: {}{trusted}",
+        "{} {done}: {}{trusted}{ports}",
         printable(&allowed.path.to_string_lossy()),
         printable(&allowed.rule)
     ));

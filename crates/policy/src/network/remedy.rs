@@ -33,7 +33,10 @@ pub(crate) fn network_remedy(host: &str, port: Option<u16>, reason: &NetworkReas
         None => format!("`{}`", shown(host)),
     };
     let advice = match (&flag, advice(host, port, reason)) {
-        (Some(flag), _) => format!(", add `{flag}` to allow it"),
+        (Some(flag), _) => {
+            let ports = fix.as_ref().and_then(Fix::without_port);
+            format!(", add `{flag}` to allow it{}", ports.unwrap_or_default())
+        }
         (None, Some(advice)) => format!("; {advice}"),
         (None, None) => String::new(),
     };
@@ -97,6 +100,12 @@ fn grant(host: Host, port: Option<u16>) -> Option<Fix> {
 }
 
 impl Fix {
+    /// Who only looked a name up did not say which port it wants: the flag may not be the one that helps.
+    fn without_port(&self) -> Option<String> {
+        let Fix::Allow(rule) = self else { return None };
+        rule.without_port().map(|ports| format!("; that {ports}"))
+    }
+
     fn flag(&self) -> String {
         match self {
             // Brackets and stars mean something to a shell.

@@ -104,6 +104,15 @@ impl HostRule {
         self.port.as_ref().map_or(&DEFAULT_PORTS, std::slice::from_ref)
     }
 
+    /// For a rule without a port, as it comes of a name that was only looked up: what it opens, and what else it may have to
+    /// be.
+    pub fn without_port(&self) -> Option<String> {
+        let [http, https] = DEFAULT_PORTS;
+        let is_whole = self.port.is_some() || matches!(self.pattern, HostPattern::Group(_));
+        (!is_whole)
+            .then(|| format!("opens ports {http} and {https}; for another port it has to be `{self}:PORT`"))
+    }
+
     /// Does the pattern name this host? Groups name nothing by themselves.
     pub fn names(&self, host: &Host) -> bool {
         match (&self.pattern, host) {
