@@ -268,10 +268,17 @@ fn proposed(program: &Program, run: impl Fn(&[String]) -> Outcome) -> Result<(),
     Err(format!("what was proposed, {rules:?}, is not enough\n{}", outcome.describe()))
 }
 
-/// It failed, and this is the denial that says why.
+/// A program that waits for its own timeout, of ten seconds in most, was not refused but left hanging.
+const FAST: u64 = 10_000;
+
+/// It failed at once, and this is the denial that says why.
 fn refused(outcome: &Outcome, program: &Program) -> Result<serde_json::Value, String> {
     if [0, 124, 125, 126, 127].contains(&outcome.exit) || outcome.output.contains(program.expects) {
         return Err(format!("it ended with {}", outcome.exit));
+    }
+    let took = outcome.json.as_ref().and_then(|json| json["duration_ms"].as_u64());
+    if took.is_none_or(|took| took >= FAST) {
+        return Err(format!("it took {took:?} ms to fail"));
     }
     let host = program.host.trim_matches(['[', ']']);
     let denials =
