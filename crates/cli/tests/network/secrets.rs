@@ -385,13 +385,34 @@ fn the_owner_and_guard_do_not_have_it() {
             .iter()
             .any(|request| request["uri"] == "/file-secret" && request["token"] == value);
         assert!(used);
-        // Nor can the caller's own other processes read it out of egress, nor a core dump.
+        // Nor can the caller's own other processes read it out of egress, nor a core dump: what can't be dumped belongs to
+        // root, whoever runs it.
+        assert_ne!(runs_as(egress[0]), 0, "egress is root");
+        assert_eq!(belongs_to(egress[0]), (0, 0), "egress can be dumped");
+        if scene.identity == Identity::User {
+            let can_be_dumped = |pid: &&u32| runs_as(**pid) != 0 && belongs_to(**pid).0 == runs_as(**pid);
+            assert!(below.iter().any(|pid| can_be_dumped(&pid)), "the same is said of every process");
+        }
         let limits = fs::read_to_string(format!("/proc/{}/limits", egress[0])).unwrap_or_default();
         assert!(
             limits.lines().any(|line| line.starts_with("Max core file size") && line.contains(" 0 ")),
             "{limits}"
         );
     });
+}
+
+/// Its effective user.
+fn runs_as(pid: u32) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:")).expect("its users");
+    line.split_whitespace().nth(1).and_then(|uid| uid.parse().ok()).expect("an effective user")
+}
+
+/// Who may open what `/proc` has of it.
+fn belongs_to(pid: u32) -> (u32, u32) {
+    use std::os::unix::fs::MetadataExt;
+    let environ = fs::metadata(format!("/proc/{pid}/environ")).expect("its environment");
+    (environ.uid(), environ.gid())
 }
 
 fn below(pid: u32) -> Vec<u32> {
