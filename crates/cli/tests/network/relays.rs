@@ -33,6 +33,11 @@ pub(crate) fn rows() -> Vec<Row> {
             .denied("proxy.test")
             .unheard()
             .row(),
+        attempt("relay-open-socks", "goes anywhere through an open SOCKS proxy of a granted host")
+            .grant(["proxy.test:1080"])
+            .python("escaped(greeting_on(socks_through('proxy.test:1080', 'evil.test', 4242)))")
+            .row()
+            .not_a_boundary(|_| true),
         attempt("relay-other-port", "uses the open proxy of a host that is granted on another port")
             .grant(["proxy.test:443"])
             .python("escaped(greeting_on(*connect_through('proxy.test:8888', 'evil.test:4242')))")
