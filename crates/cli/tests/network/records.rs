@@ -42,6 +42,34 @@ fn connections_are_counted_for_each_process_and_name() {
     );
 }
 
+/// Where everything is granted everything is recorded: by name and by address, whichever way the program takes.
+#[test]
+fn an_open_network_records_every_connection() {
+    let script = "curl -sSf https://good.test/ -o /dev/null; curl -sSf http://192.0.2.10/ -o /dev/null; \
+                  curl -gsSf 'http://[2001:db8::10]/' -o /dev/null; exec 3<>/dev/tcp/192.0.2.22/4242; head -1 <&3; \
+                  exec 3>&-; exec 3<>/dev/tcp/echo.test/4242; head -1 <&3; exec 3>&-";
+    for unset in ["", crate::attempt::WITHOUT_PROXIES] {
+        each(&["--network", "open"], &format!("set -e; {unset} {script}"), |outcome| {
+            outcome.code(0).no_denials();
+            let found = connections(outcome);
+            for (process, host, port) in [
+                ("curl", "good.test", 443),
+                ("curl", "192.0.2.10", 80),
+                ("curl", "2001:db8::10", 80),
+                ("bash", "192.0.2.22", 4242),
+                ("bash", "echo.test", 4242),
+            ] {
+                let same = |c: &&Value| c["process"] == process && c["host"] == host && c["port"] == port;
+                let one = found.iter().find(same);
+                let one = one.unwrap_or_else(|| panic!("{unset:?} {process} {host}:{port}: {found:#?}"));
+                assert_eq!(one["count"], 1, "{one}");
+                assert!(one["received"].as_u64().is_some_and(|bytes| bytes > 10), "{one}");
+            }
+            assert_eq!(found.len(), 5, "{found:#?}");
+        });
+    }
+}
+
 /// In a session each command has its own: what another one did at the same time, or before, is not among it. The session's
 /// sums are right at once.
 #[test]
