@@ -322,6 +322,43 @@ fn bandwidth_is_bounded() {
     });
 }
 
+/// Runs what is between, and prints how many milliseconds it took.
+fn timed(script: &str) -> String {
+    format!("s=$(date +%s%N); {script}; e=$(date +%s%N); echo $(( (e - s) / 1000000 ))")
+}
+
+/// Only lower bounds: a machine with other work is slower, never faster.
+#[test]
+fn bandwidth_is_bounded_on_every_way() {
+    let get = "curl -sSf http://good.test/big -o /dev/null";
+    let by = |proxy: &str| format!("curl -sSf --noproxy '' -x {proxy} http://good.test/big -o /dev/null");
+    // The server answers when it has all of it.
+    let put = "curl -sSf --data-binary @up http://good.test/body -o /dev/null";
+    for (way, script, least) in [
+        ("down", get.to_owned(), 800),
+        ("down through the HTTP proxy", by("http://198.18.0.2:3128"), 800),
+        ("down through the SOCKS proxy", by("socks5h://198.18.0.2:1080"), 800),
+        ("up", put.to_owned(), 800),
+        (
+            "up through the HTTP proxy",
+            put.replace("curl", "curl --noproxy '' -x http://198.18.0.2:3128"),
+            800,
+        ),
+        // They have one rate: both together take as long as one after the other.
+        ("two at once", format!("{get} & {get} & wait"), 2400),
+    ] {
+        let unset = crate::attempt::WITHOUT_PROXIES;
+        let script = format!("{unset} head -c 8388608 /dev/zero > up; {}", timed(&script));
+        let flags = ["--allow-host", "good.test", "--bandwidth", "4M"];
+        each(&flags, &script, |outcome| {
+            outcome.code(0).no_denials();
+            let last = outcome.output.lines().last().unwrap_or_default();
+            let took: u64 = last.trim().parse().expect("milliseconds");
+            assert!(took >= least, "{way}: it took {took} ms, less than {least}");
+        });
+    }
+}
+
 #[test]
 fn the_receipt_names_the_clauses() {
     each(&["--allow-host", "good.test", "--connections", "9", "--bandwidth", "100M"], "true", |outcome| {
