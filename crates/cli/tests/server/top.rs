@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 
-use ringfence_testing::{Stage, Test, eventually};
+use ringfence_testing::{ECHO_PORT, EVIL, Internet, Stage, Test, eventually};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::json;
 
@@ -62,15 +62,17 @@ fn one_look_at_this_machine() {
 #[test]
 fn a_key_goes_nowhere_in_the_clear() {
     let scene = scene();
-    let far = Test::in_scene(&scene)
-        .verb(["top", "--once", "--url", "http://192.0.2.1:7070"])
-        .env("RINGFENCE_KEY", "rf_planted")
-        .call();
+    let none = Test::in_scene(&scene).verb(["top", "--once", "--url", "http://127.0.0.1:1"]).call();
+    none.stderr_contains("RINGFENCE_KEY");
+    let Some(internet) = Internet::get() else { return };
+    let url = format!("http://{EVIL}:{ECHO_PORT}");
+    let test =
+        Test::in_scene(&scene).verb(["top", "--once", "--url", &url]).env("RINGFENCE_KEY", "rf_planted");
+    let far = internet.machine.within(|| test.call());
     assert_eq!(far.exit, 125);
     far.stderr_contains("without TLS");
     assert!(!far.errors.contains("rf_planted"));
-    let none = Test::in_scene(&scene).verb(["top", "--once", "--url", "http://127.0.0.1:1"]).call();
-    none.stderr_contains("RINGFENCE_KEY");
+    assert!(!internet.recorder.heard("rf_planted"), "the key was sent");
 }
 
 #[test]
