@@ -8,8 +8,9 @@ use ringfence_testing::{Identity, Scene, Test};
 /// A client that can't reach its registry here without a sandbox proves nothing: a notice, or a failure in CI.
 fn reaches(what: &str, scene: &Scene, script: &str) -> bool {
     let mut command = Command::new("timeout");
-    command.args(["60", "bash", "-c", script]).current_dir(scene.workspace()).env("HOME", caller_home());
+    command.args(["60", "bash", "-c", script]).current_dir(scene.workspace()).env("HOME", home(scene));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    scene.identity.apply(&mut command);
     if command.status().is_ok_and(|status| status.success()) {
         return true;
     }
@@ -18,13 +19,26 @@ fn reaches(what: &str, scene: &Scene, script: &str) -> bool {
     false
 }
 
-fn caller_home() -> String {
-    std::env::var("HOME").unwrap_or_else(|_| "/root".into())
+/// The caller's own, whose configuration counts; another identity can't read that one.
+fn home(scene: &Scene) -> String {
+    if scene.identity.uid() == rustix::process::geteuid().as_raw() {
+        return std::env::var("HOME").unwrap_or_else(|_| "/root".into());
+    }
+    scene.home().display().to_string()
+}
+
+/// What a line of shell prints as this identity, without a sandbox.
+fn outside(scene: &Scene, script: &str) -> String {
+    let mut command = Command::new("bash");
+    command.args(["-c", script]).current_dir(scene.workspace()).env("HOME", home(scene)).stdin(Stdio::null());
+    scene.identity.apply(&mut command);
+    let output = command.output().expect("bash starts");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
 /// As the caller is set up: their own HOME and the variables that configure clients.
 fn as_configured(scene: &Scene) -> Test {
-    let mut test = Test::in_scene(scene).args(["--timeout", "80s"]).env("HOME", caller_home());
+    let mut test = Test::in_scene(scene).args(["--timeout", "80s"]).env("HOME", home(scene));
     for (name, value) in std::env::vars_os() {
         let known = name.to_string_lossy().into_owned();
         let configures =
@@ -62,6 +76,49 @@ fn pip_installs() {
     let outcome = as_configured(&scene).args(["--allow-registry", "pip"]).run(["bash", "-c", script]);
     outcome.code(0);
     assert!(std::fs::read_dir(scene.path("ws/got")).unwrap().count() == 1, "{}", outcome.describe());
+}
+
+/// As people write it: into a directory, which stays, and without one, which lands in what is thrown away.
+#[test]
+fn pip_installs_what_can_be_imported() {
+    for identity in Identity::all() {
+        let scene = Scene::new(identity);
+        let quiet = "-q --no-cache-dir --retries 0";
+        let target = format!(
+            "python3 -m pip install {quiet} --target lib six && PYTHONPATH=lib python3 -c 'import six; print(six.__file__)'"
+        );
+        if !reaches("pip", &scene, &target) {
+            continue;
+        }
+        std::fs::remove_dir_all(scene.path("ws/lib")).unwrap();
+        let run = |script: &str| {
+            let test = as_configured(&scene).profile("moderate").args(["--allow-registry", "pip"]);
+            test.run(["bash", "-c", script])
+        };
+        run(&target).code(0).stdout_contains("lib/six.py");
+        assert!(scene.path("ws/lib/six.py").exists(), "it did not stay");
+        // Wherever the Python is: what it has outside is as before.
+        let installed = "python3 -c \"import importlib.util as u, os; s = u.find_spec('six'); \
+                         print(s and (s.origin, os.stat(s.origin).st_ino, os.stat(s.origin).st_ctime_ns))\"";
+        let before = outside(&scene, installed);
+        assert!(!before.is_empty());
+        let outcome = run(&format!(
+            "python3 -m pip install {quiet} --force-reinstall six && \
+             python3 -c 'import os, six, time; print(\"age\", int(time.time() - os.stat(six.__file__).st_ctime))'"
+        ));
+        let managed = "python3 -c \"import os, sysconfig; print(os.path.exists(sysconfig.get_path('stdlib') + '/EXTERNALLY-MANAGED'))\"";
+        if outside(&scene, managed) == "True" {
+            // Such a Python takes nothing without a virtual environment, here as on the machine, and says so itself.
+            assert_ne!(outcome.exit, 0, "{}", outcome.describe());
+            let said = format!("{}{}", outcome.output, outcome.errors);
+            assert!(said.contains("externally-managed-environment"), "{}", outcome.describe());
+        } else {
+            let age =
+                outcome.code(0).output.trim().strip_prefix("age ").and_then(|age| age.parse::<u64>().ok());
+            assert!(age.is_some_and(|age| age < 300), "it imports another one\n{}", outcome.describe());
+        }
+        assert_eq!(outside(&scene, installed), before, "it was changed outside");
+    }
 }
 
 #[test]
