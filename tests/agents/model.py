@@ -6,6 +6,7 @@ usage: model.py SCRIPT LOG    prints its port; SCRIPT is [{"tool": NAME, "input"
 """
 import http.server
 import json
+import re
 import sys
 import threading
 
@@ -30,6 +31,14 @@ def text_of(content):
                 return text_of(content[key])
         return json.dumps(content)
     return str(content)
+
+
+def filled(step, results):
+    """With the number of the process that was started last, where the script says so."""
+    if step["input"].get("process") != "last":
+        return step
+    told = re.findall(r'process\\*"\s*:\s*(\d+)', "\n".join(results))
+    return {**step, "input": {**step["input"], "process": int(told[-1]) if told else 0}}
 
 
 class Model(http.server.BaseHTTPRequestHandler):
@@ -72,8 +81,9 @@ class Model(http.server.BaseHTTPRequestHandler):
         if at == 0:
             log("tools", names=tools)
         if at < len(SCRIPT):
-            log("call", step=at, **SCRIPT[at])
-            return SCRIPT[at], at
+            step = filled(SCRIPT[at], results)
+            log("call", step=at, **step)
+            return step, at
         return None, at
 
     def anthropic(self, asked):
