@@ -41,6 +41,14 @@ pub(super) enum Edit {
 }
 
 impl Edit {
+    /// Where in its file; nothing for a whole file.
+    pub(super) fn place(&self) -> &'static [&'static str] {
+        match self {
+            Self::Json { path, .. } | Self::JsonItem { path, .. } | Self::Toml { path, .. } => path,
+            Self::Whole { .. } => &[],
+        }
+    }
+
     pub(super) fn apply(&self, file: &Path, text: &str) -> Result<String, ServiceError> {
         let broken = |error: String| unreadable(file, &error);
         match self {

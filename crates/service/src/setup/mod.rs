@@ -159,7 +159,34 @@ pub fn plan_setup(places: &Places, spec: &SetupSpec) -> Result<SetupPlan, Servic
         plan.changes.push(FileChange { path: file.path, before, after: Some(after) });
     }
     plan.notes = clients::notes(spec);
+    if spec.mode == SetupMode::Mcp && is_wrapped(places, spec) {
+        let (client, scope) = (
+            spec.client.as_str(),
+            match spec.scope {
+                SetupScope::User => "",
+                SetupScope::Project => " --scope project",
+            },
+        );
+        plan.notes.push(format!(
+            "the fence around the shell of an earlier `ringfence setup {client}` stays: `--mode mcp` does not take it out. For the \
+             tools alone run `ringfence setup {client}{scope} --remove`, then `ringfence setup {client}{scope} --mode mcp`"
+        ));
+    }
     Ok(plan)
+}
+
+/// Is something of *wrap* in the settings that *mcp* would not put there?
+fn is_wrapped(places: &Places, spec: &SetupSpec) -> bool {
+    let files = |mode| clients::files(places, &SetupSpec { mode, ..spec.clone() });
+    let of_mcp: Vec<_> =
+        files(SetupMode::Mcp).iter().flat_map(|file| file.edits.iter().map(edit::Edit::place)).collect();
+    files(SetupMode::Wrap).into_iter().chain(files(SetupMode::Both)).any(|file| {
+        let Ok(Some(text)) = edit::read(&file.path) else { return false };
+        file.edits.iter().any(|wanted| {
+            !of_mcp.contains(&wanted.place())
+                && wanted.apply(&file.path, &text).is_ok_and(|after| after == text)
+        })
+    })
 }
 
 /// What taking it back would change: a file that nobody touched since becomes what it was, to the byte; of another one our

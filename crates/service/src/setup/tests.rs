@@ -317,3 +317,23 @@ fn codex_keeps_its_comments() {
     let after = fs::read_to_string(&path).unwrap();
     assert_eq!(after.trim_end(), "# mine\nmodel = \"y\" # why\n\n[features]\nplugins = false");
 }
+
+#[test]
+fn a_fence_that_stays_is_told() {
+    for client in Client::ALL {
+        let Fixture { places, _root } = fixture();
+        let told = |places: &Places| {
+            let plan = plan_setup(places, &spec(client, SetupMode::Mcp)).unwrap();
+            plan.notes.iter().any(|note| note.contains("--remove") && note.contains("stays"))
+        };
+        assert!(!told(&places), "{client:?}");
+        set_up(&places, &spec(client, SetupMode::Mcp));
+        assert!(!told(&places), "{client:?}");
+        for mode in [SetupMode::Wrap, SetupMode::Both] {
+            set_up(&places, &spec(client, mode));
+            assert!(told(&places), "{client:?} {mode:?}");
+            take_back(&places, &spec(client, mode));
+            assert!(!told(&places), "{client:?} {mode:?}");
+        }
+    }
+}
