@@ -5,6 +5,7 @@
 
 mod actions;
 mod allow;
+mod client_rules;
 mod config;
 mod denial_log;
 mod doctor;
@@ -35,6 +36,7 @@ mod workspaces;
 
 pub use actions::{suspicions, weighed};
 pub use allow::{AllowFor, Allowed, allow_denial};
+pub use client_rules::{ClientRules, RuleRefusal};
 pub use config::{LoadedPolicy, PolicySpec, check_policy_file, load_policy};
 pub use denial_log::{DeniedRun, denied_runs};
 pub use doctor::{DoctorReport, DoctorRow, RowStatus, doctor};

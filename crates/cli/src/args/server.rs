@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use ringfence_policy::Span;
 use ringfence_store::{ActionState, Role, Scope};
 
-use super::PolicyFlags;
+use super::{ClientName, PolicyFlags};
 
 /// Serve sandboxes over HTTP
 #[derive(Debug, Args)]
@@ -73,6 +73,9 @@ pub(crate) struct McpArgs {
     /// Work in an empty directory that is gone at the end, not in this one
     #[arg(long, conflicts_with = "workspace", help_heading = "Files")]
     pub(crate) private: bool,
+    /// Refuse commands that your own deny rules for this client's shell refuse; `setup` writes it
+    #[arg(long, value_name = "CLIENT")]
+    pub(crate) rules_of: Option<ClientName>,
     #[command(flatten)]
     pub(crate) policy: PolicyFlags,
 }

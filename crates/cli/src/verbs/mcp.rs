@@ -17,6 +17,6 @@ pub(crate) fn mcp(mut args: McpArgs) -> Result<i32, Failure> {
         flags: spec.flags.into_iter().map(|(origin, layer)| (origin.to_string(), layer)).collect(),
         registries: spec.registries.iter().map(ToString::to_string).collect(),
     };
-    serve_mcp(McpOptions { policy })?;
+    serve_mcp(McpOptions { policy, rules_of: args.rules_of.map(Into::into) })?;
     Ok(0)
 }

@@ -55,14 +55,15 @@ pub(crate) fn linked(argv: &[OsString]) -> Result<i32, Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::new(format!("the place of this program can't be found: {error}"), "install it again")
     })?;
-    if is_own_server(&program, command) {
-        let error = Command::new(&program).arg("mcp").exec();
+    let client: Client = client.into();
+    if is_own_server(&program, client, command) {
+        let error = Command::new(&program).args(["mcp", "--rules-of", client.as_str()]).exec();
         return Err(Failure::new(
             format!("{} can't be started: {error}", program.display()),
             "install it again",
         ));
     }
-    run(client.into(), command)
+    run(client, command)
 }
 
 /// Nothing is printed beside the command's own output but what was denied, what a person can do about that, and why nothing ran.

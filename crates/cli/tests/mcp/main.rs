@@ -10,6 +10,7 @@ mod hostile;
 mod http;
 mod output;
 mod protocol;
+mod rules;
 mod skills;
 mod tools;
 

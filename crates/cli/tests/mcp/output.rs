@@ -91,3 +91,55 @@ fn output_is_streamed_as_progress() {
     client.call("sandbox_run", json!({ "command": "echo quiet", "streaming": true }));
     assert!(client.notices.is_empty());
 }
+
+#[test]
+fn what_a_process_wrote_comes_in_parts_that_fit() {
+    let scene = scene();
+    let command = "i=0; while [ $i -lt 6000 ]; do echo \"\\\"lïne\\\" $i\"; i=$((i+1)); done; head -c 60000 /dev/zero | tr '\\0' '\\1'; \
+        : > done";
+    let mut wanted: String = (0..6000).map(|line| format!("\"lïne\" {line}\n")).collect();
+    wanted.push_str(&"\u{1}".repeat(60_000));
+    for (name, most, lines) in [("codex-mcp-client", 10_000, 1_000), ("opencode", 45_000, 1_900)] {
+        let mut client = Client::named(&scene, [] as [&str; 0], name);
+        let started = client.call("sandbox_process_start", json!({ "command": command }));
+        while client.call("sandbox_process_output", json!({ "process": started["process"] }))["running"]
+            == true
+        {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        let (mut from, mut all) = (json!(0), String::new());
+        loop {
+            let arguments = json!({ "process": started["process"], "from": from });
+            let result = client.result("sandbox_process_output", arguments);
+            assert!(size(&result) <= most, "{name}: {}", size(&result));
+            let told = &result["structuredContent"];
+            let text = told["stdout"].as_str().unwrap();
+            if text.is_empty() {
+                break;
+            }
+            assert!(text.lines().count() <= lines, "{name}: {}", text.lines().count());
+            all.push_str(text);
+            from = told["next"].clone();
+        }
+        assert!(all == wanted, "{name}: {} of {} bytes", all.len(), wanted.len());
+    }
+}
+
+#[test]
+fn what_is_told_of_denials_is_part_of_the_limit() {
+    let scene = scene();
+    let mut client = Client::named(&scene, [] as [&str; 0], "codex-mcp-client");
+    let names: Vec<String> = (0..9).map(|one| format!("{}{one}", "n".repeat(200))).collect();
+    for name in &names {
+        scene.write(&format!("outside/{name}"), "");
+    }
+    let paths = names
+        .iter()
+        .map(|name| format!("{}/{name}", scene.outside().display()))
+        .collect::<Vec<_>>()
+        .join(" ");
+    let command = format!("head -c 50000 /dev/zero | tr '\\0' x; cat {paths}; exit 3");
+    let result = client.result("sandbox_run", json!({ "command": command }));
+    assert!(size(&result) <= 10_000, "{}", size(&result));
+    assert!(!result["structuredContent"]["denials"].as_array().unwrap().is_empty(), "{result}");
+}

@@ -33,6 +33,10 @@ impl Connection {
         let (connection, host) = (Arc::clone(self), host.clone());
         tokio::spawn(async move {
             let mut session = connection.session.lock().await;
+            // What a call has asked a person for is that call's.
+            if session.name.is_some() || session.asked.is_some() {
+                return;
+            }
             if connection.made(&mut session, &host).await.is_err()
                 && let Some(asked) = session.asked.take()
             {

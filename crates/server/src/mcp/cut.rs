@@ -50,7 +50,8 @@ pub(super) fn json_length(text: &str) -> usize {
     text.chars().map(escaped).sum()
 }
 
-fn escaped(character: char) -> usize {
+/// What one character of it takes.
+pub(super) fn escaped(character: char) -> usize {
     match character {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
         character if u32::from(character) < 0x20 => 6,

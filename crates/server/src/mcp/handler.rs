@@ -63,6 +63,15 @@ impl Mcp {
             }
         }
     }
+
+    /// A client has shown up, and its first call is not to wait.
+    fn make_ahead(&self, extensions: &rmcp::model::Extensions) {
+        if let Ok((host, connection)) = self.origin(extensions)
+            && host.may_change().is_ok()
+        {
+            connection.make_ahead(&host);
+        }
+    }
 }
 
 impl ServerHandler for Mcp {
@@ -76,25 +85,21 @@ impl ServerHandler for Mcp {
     }
 
     async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
-        if let (Front::Stdio(_), Ok((host, connection))) = (&self.front, self.origin(&context.extensions)) {
-            connection.make_ahead(&host);
-        }
+        self.make_ahead(&context.extensions);
         Ok(DiscoverResult::from_server_info(self.supported_protocol_versions().into_owned(), self.get_info()))
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        if let Ok((host, connection)) = self.origin(&context.extensions)
-            && host.may_change().is_ok()
-        {
-            connection.make_ahead(&host);
-        }
+        self.make_ahead(&context.extensions);
     }
 
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        // Some say no hello.
+        self.make_ahead(&context.extensions);
         Ok(ListToolsResult::with_all_items(tools::list(match self.front {
             Front::Stdio(_) => Behind::Stdio,
             Front::Http(_) => Behind::Server,

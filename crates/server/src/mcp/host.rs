@@ -1,6 +1,7 @@
 //! Whose sandboxes a call works with: those of the user who started `ringfence mcp`, or those of whoever has a key.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +25,35 @@ use crate::told::Tail;
 pub(super) enum Host {
     Own(Arc<Own>),
     Served(Served),
+}
+
+/// What is to run, as a model says it.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum Words {
+    Shell(String),
+    Program(Vec<String>),
+}
+
+impl Words {
+    /// What to start.
+    pub(super) fn argv(self) -> Answer<Vec<String>> {
+        let argv = match self {
+            Self::Shell(text) if text.trim().is_empty() => Vec::new(),
+            Self::Shell(text) => {
+                let shell = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };
+                vec![shell.to_owned(), "-c".to_owned(), text]
+            }
+            Self::Program(argv) => argv,
+        };
+        if argv.first().is_none_or(String::is_empty) {
+            return Err(ApiError::bad("there is no command to run", "give `command` at least one word"));
+        }
+        if argv.iter().any(|word| word.contains('\0')) {
+            return Err(ApiError::bad("the command has a NUL byte in it", "leave it out"));
+        }
+        Ok(argv)
+    }
 }
 
 /// What a call runs.
@@ -215,6 +245,14 @@ impl Host {
         match self {
             Self::Own(_) => Ok(()),
             Self::Served(host) => host.may_change(),
+        }
+    }
+
+    /// Is a command that a model asks for one that its user denies?
+    pub(super) async fn may_run(&self, words: &Words) -> Answer<()> {
+        match self {
+            Self::Own(host) => host.may_run(words).await,
+            Self::Served(_) => Ok(()),
         }
     }
 

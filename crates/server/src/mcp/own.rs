@@ -14,7 +14,7 @@ use ringfence_service::workers::{
     CreateOrder, Order, OwnPolicy, Report, RunOrder, SandboxOrder, SkillOrder, Stock,
 };
 use ringfence_service::{
-    Places, list_sessions, open_session, remove_session, rollback_session, take_snapshot,
+    ClientRules, Places, list_sessions, open_session, remove_session, rollback_session, take_snapshot,
 };
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
@@ -23,7 +23,7 @@ use uuid::Uuid;
 use super::drafts::{put, put_output};
 use super::host::{
     Command, FileDraft, NetworkWish, Restored, SessionShown, SessionWish, Sink, SkillCommand, SkillName,
-    Stream, Taken, Wish, carry,
+    Stream, Taken, Wish, Words, carry,
 };
 use crate::blocking;
 use crate::error::{Answer, ApiError};
@@ -46,6 +46,8 @@ pub(super) struct Own {
     /// Empty: what a user's own policy comes to is found out by each run.
     stock: Arc<Stock>,
     policy: OwnPolicy,
+    /// What the user denies their client's own shell.
+    rules: Option<Arc<ClientRules>>,
     /// Before every name: another directory or another policy is another world.
     prefix: String,
     leased: Mutex<Vec<String>>,
@@ -54,13 +56,19 @@ pub(super) struct Own {
 }
 
 impl Own {
-    pub(super) fn new(places: Places, launcher: Arc<Launcher>, policy: OwnPolicy) -> Answer<Self> {
+    pub(super) fn new(
+        places: Places,
+        launcher: Arc<Launcher>,
+        policy: OwnPolicy,
+        rules: Option<ClientRules>,
+    ) -> Answer<Self> {
         let what = serde_json::to_vec(&(&places.current, &policy))
             .map_err(|error| ApiError::internal("write the policy", error))?;
         let prefix = format!("mcp-{}-", &blake3::hash(&what).to_hex()[..12]);
         let stock = Arc::new(Stock::new(Arc::clone(&launcher), 0));
         let (leased, making) = Default::default();
-        Ok(Self { places, launcher, stock, policy, prefix, leased, making })
+        let rules = rules.map(Arc::new);
+        Ok(Self { places, launcher, stock, policy, rules, prefix, leased, making })
     }
 
     pub(super) fn places(&self) -> &Places {
@@ -69,6 +77,23 @@ impl Own {
 
     pub(super) async fn places_of(&self, session: &str) -> Answer<(Places, String)> {
         Ok((self.places.clone(), self.sandbox(session).await?.name()))
+    }
+
+    /// Is this what the user denies their client's own shell? It is in that shell's place here.
+    pub(super) async fn may_run(&self, words: &Words) -> Answer<()> {
+        let Some(rules) = self.rules.clone() else { return Ok(()) };
+        let words = words.clone();
+        blocking(move || {
+            let checked = match &words {
+                Words::Shell(text) => rules.check_shell(text),
+                Words::Program(argv) => rules.check_words(argv),
+            };
+            checked.map_err(|refusal| {
+                let status = axum::http::StatusCode::FORBIDDEN;
+                ApiError::new(status, refusal.code(), refusal.to_string(), refusal.hint())
+            })
+        })
+        .await
     }
 
     fn leased(&self) -> Vec<String> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_service::workers::{OwnPolicy, start_launcher};
-use ringfence_service::{ErrorCode, Places, ServiceError};
+use ringfence_service::{Client, ClientRules, ErrorCode, Places, ServiceError};
 use rmcp::ServiceExt;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::signal::unix::{SignalKind, signal};
@@ -19,6 +19,8 @@ const FAREWELL: Duration = Duration::from_secs(20);
 pub struct McpOptions {
     /// What the user said about the policy.
     pub policy: OwnPolicy,
+    /// Whose own deny rules hold for commands, beside the policy.
+    pub rules_of: Option<Client>,
 }
 
 fn failed(doing: &str, error: impl std::fmt::Display, next: &str) -> ServiceError {
@@ -39,7 +41,8 @@ pub fn serve_mcp(options: McpOptions) -> Result<(), ServiceError> {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(
             |error| failed("start threads", error, "see whether this user may start more processes"),
         )?;
-    let own = Own::new(places, launcher, options.policy)
+    let rules = options.rules_of.map(|client| ClientRules::new(&places, client));
+    let own = Own::new(places, launcher, options.policy, rules)
         .map_err(|error| failed("begin", error.message, &error.hint))?;
     let done = runtime.block_on(run(Arc::new(own)));
     // A read of stdin can't be broken off: it must not keep us.

@@ -17,7 +17,8 @@ pub(super) struct SettingsFile {
     pub(super) edits: Vec<Edit>,
 }
 
-fn variable(name: &str) -> Option<PathBuf> {
+/// A directory or file that a client's own variable names.
+pub(crate) fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
@@ -28,7 +29,8 @@ pub(super) fn files(places: &Places, spec: &SetupSpec) -> Vec<SettingsFile> {
     // Where the client's own shell is off, the tool in its place is the server's.
     let serves = spec.mode != SetupMode::Wrap || matches!(spec.client, Client::Codex | Client::Gemini);
     let program = spec.program.to_string_lossy().into_owned();
-    let server = json!({ "command": program, "args": ["mcp"] });
+    let arguments = server_arguments(spec.client);
+    let server = json!({ "command": program, "args": arguments });
     let mut files = Vec::new();
     match spec.client {
         Client::ClaudeCode => {
@@ -71,7 +73,7 @@ pub(super) fn files(places: &Places, spec: &SetupSpec) -> Vec<SettingsFile> {
             if serves {
                 let set = |path: &'static [&'static str], value| Edit::Toml { path, value };
                 edits.push(set(&["mcp_servers", "ringfence", "command"], json!(program)));
-                edits.push(set(&["mcp_servers", "ringfence", "args"], json!(["mcp"])));
+                edits.push(set(&["mcp_servers", "ringfence", "args"], json!(arguments)));
                 let mode = &["mcp_servers", "ringfence", "default_tools_approval_mode"];
                 edits.push(set(mode, json!("approve")));
             }
@@ -102,7 +104,8 @@ pub(super) fn files(places: &Places, spec: &SetupSpec) -> Vec<SettingsFile> {
             };
             let mut edits = Vec::new();
             if serves || wraps {
-                let value = json!({ "type": "local", "command": [program, "mcp"], "enabled": true });
+                let command: Vec<&str> = std::iter::once(&*program).chain(arguments).collect();
+                let value = json!({ "type": "local", "command": command, "enabled": true });
                 edits.push(Edit::Json { path: &["mcp", "ringfence"], value });
             }
             if wraps {
@@ -119,6 +122,11 @@ pub(super) fn files(places: &Places, spec: &SetupSpec) -> Vec<SettingsFile> {
     files
 }
 
+/// How the client is to start the server: with its own deny rules, which it does not see match there.
+pub(super) fn server_arguments(client: Client) -> [&'static str; 3] {
+    ["mcp", "--rules-of", client.as_str()]
+}
+
 /// How a person sees for themselves that it holds.
 pub fn how_to_check(client: Client) -> &'static str {
     match client {
@@ -133,9 +141,35 @@ pub fn how_to_check(client: Client) -> &'static str {
     }
 }
 
+/// Which of the client's own rules `ringfence mcp` does not know.
+fn rules_that_remain(client: Client) -> &'static str {
+    match client {
+        Client::ClaudeCode => {
+            "open: your `Bash(…)` deny rules hold for sandbox_run too; `ask` rules, hooks, and rules given by \
+            a flag do not"
+        }
+        Client::Codex => {
+            "open: `forbidden` prefix rules of rules/*.rules hold for sandbox_run; those that ask (`prompt`) and \
+            those of a requirements.toml do not"
+        }
+        Client::Gemini => {
+            "open: `run_shell_command(…)` in `tools.exclude` and deny rules by `commandPrefix` in policies/*.toml \
+            hold for sandbox_run; rules by `commandRegex` or `argsPattern`, those that ask, and a `tools.core` that names \
+            some commands only do not"
+        }
+        Client::Opencode => {
+            "open: deny rules of `permission.bash` hold for sandbox_run; those that ask, and those of a single \
+            agent, do not"
+        }
+    }
+}
+
 /// How the client is held, and what is not.
 pub(super) fn notes(spec: &SetupSpec) -> Vec<String> {
     let mut notes = Vec::new();
+    if (spec.client, spec.mode) != (Client::ClaudeCode, SetupMode::Wrap) {
+        notes.push(rules_that_remain(spec.client).to_owned());
+    }
     if spec.mode != SetupMode::Mcp {
         notes.push(match spec.client {
             Client::ClaudeCode if spec.mode == SetupMode::Both => "every Bash command of Claude Code is started by \

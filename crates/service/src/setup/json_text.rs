@@ -327,6 +327,26 @@ pub(crate) fn without_comments(text: &str) -> String {
     out
 }
 
+/// Neither comments nor commas before a closing bracket.
+pub(crate) fn without_comments_and_commas(text: &str) -> String {
+    let text = without_comments(text);
+    let mut out = String::with_capacity(text.len());
+    let mut scan = Scan { text: &text, at: 0 };
+    while let Some(byte) = scan.peek() {
+        let start = scan.at;
+        match byte {
+            b'"' if scan.string().is_ok() => out.push_str(&text[start..scan.at]),
+            b',' if text[start + 1..].trim_start().starts_with([']', '}']) => scan.at = start + 1,
+            _ => {
+                let letter = text[start..].chars().next().unwrap_or(' ');
+                scan.at = start + letter.len_utf8();
+                out.push(letter);
+            }
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,6 +9,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use super::clients::server_arguments;
 use super::{Client, SetupMode, SetupSpec, record};
 use crate::error::{ErrorCode, ServiceError};
 use crate::places::Places;
@@ -16,15 +17,21 @@ use crate::places::Places;
 /// What the name of a link begins with; the rest is the client's.
 pub const LINK_BEGINS: &str = "ringfence-wrap-";
 
-/// The one command that is not for a sandbox: the server that makes sandboxes. `program` is the path of this one.
-pub fn is_own_server(program: &Path, command: &OsStr) -> bool {
+/// The one command that is not for a sandbox: the server that makes sandboxes, as `setup` has the client start it, now or before
+/// it had arguments. `program` is the path of this one.
+pub fn is_own_server(program: &Path, client: Client, command: &OsStr) -> bool {
     let (Some(program), Some(command)) = (program.to_str(), command.to_str()) else { return false };
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte);
-    match program.bytes().all(is_plain) {
-        true => command == format!("{program} mcp"),
+    let written = match program.bytes().all(is_plain) {
+        true => program.to_owned(),
         // As a shell quotes a path; one with a quote in it has no form that is surely the same.
-        false => !program.contains('\'') && command == format!("'{program}' mcp"),
-    }
+        false if !program.contains('\'') => format!("'{program}'"),
+        false => return false,
+    };
+    let Some(arguments) = command.strip_prefix(&written).and_then(|rest| rest.strip_prefix(' ')) else {
+        return false;
+    };
+    arguments == "mcp" || arguments == server_arguments(client).join(" ")
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,8 +105,8 @@ mod tests {
     #[test]
     fn only_the_server_itself_word_for_word() {
         let program = Path::new("/opt/bin/ringfence");
-        let is = |command: &str| is_own_server(program, OsStr::new(command));
-        assert!(is("/opt/bin/ringfence mcp"));
+        let is = |command: &str| is_own_server(program, Client::ClaudeCode, OsStr::new(command));
+        assert!(is("/opt/bin/ringfence mcp") && is("/opt/bin/ringfence mcp --rules-of claude-code"));
         for other in [
             "",
             "/opt/bin/ringfence",
@@ -109,6 +116,8 @@ mod tests {
             "/opt/bin/ringfence mcp\n",
             "/opt/bin/ringfence mcp; id",
             "/opt/bin/ringfence mcp --profile permissive",
+            "/opt/bin/ringfence mcp --rules-of codex",
+            "/opt/bin/ringfence mcp --rules-of claude-code --profile permissive",
             "/opt/bin/ringfence mcp && pwd -P >| /tmp/x",
             "eval '/opt/bin/ringfence mcp'",
             "'/opt/bin/ringfence' mcp",
@@ -120,9 +129,9 @@ mod tests {
             assert!(!is(other), "{other:?}");
         }
         let spaced = Path::new("/my apps/ringfence");
-        assert!(is_own_server(spaced, OsStr::new("'/my apps/ringfence' mcp")));
-        assert!(!is_own_server(spaced, OsStr::new("/my apps/ringfence mcp")));
+        assert!(is_own_server(spaced, Client::ClaudeCode, OsStr::new("'/my apps/ringfence' mcp")));
+        assert!(!is_own_server(spaced, Client::ClaudeCode, OsStr::new("/my apps/ringfence mcp")));
         let hostile = Path::new("/it's; id #/ringfence");
-        assert!(!is_own_server(hostile, OsStr::new("'/it's; id #/ringfence' mcp")));
+        assert!(!is_own_server(hostile, Client::ClaudeCode, OsStr::new("'/it's; id #/ringfence' mcp")));
     }
 }

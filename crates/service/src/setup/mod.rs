@@ -8,7 +8,7 @@
 mod clients;
 mod edit;
 mod gate;
-mod json_text;
+pub(crate) mod json_text;
 mod link;
 mod record;
 mod syntax;
@@ -23,6 +23,7 @@ use crate::places::Places;
 use syntax::Syntax;
 
 pub use clients::how_to_check;
+pub(crate) use clients::variable;
 pub use gate::is_gate;
 pub use link::{LINK_BEGINS, is_own_server};
 pub use wrap::{WrappedRun, wrapped_run};

@@ -312,6 +312,7 @@ fn codex_keeps_its_comments() {
     let parsed: toml::Table = toml::from_str(&text).unwrap();
     assert_eq!(parsed["features"]["shell_tool"].as_bool(), Some(false));
     assert_eq!(parsed["mcp_servers"]["ringfence"]["args"][0].as_str(), Some("mcp"));
+    assert_eq!(parsed["mcp_servers"]["ringfence"]["args"][2].as_str(), Some("codex"));
     fs::write(&path, text.replace("model = \"x\"", "model = \"y\"")).unwrap();
     take_back(&places, &wanted);
     let after = fs::read_to_string(&path).unwrap();

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::path::Path;
 use std::time::Duration;
 
 use rmcp::model::{CallToolResult, ProgressNotificationParam};
@@ -16,7 +15,7 @@ use crate::error::{Answer, ApiError};
 use crate::mcp::answer::{advice, told};
 use crate::mcp::client::AnswerLimit;
 use crate::mcp::cut::{head_and_tail, json_length};
-use crate::mcp::host::{Command, NetworkWish, Sink, Stream, Wish};
+use crate::mcp::host::{Command, NetworkWish, Sink, Stream, Wish, Words};
 use crate::mcp::outputs::Collected;
 use crate::output::Characters;
 
@@ -30,6 +29,8 @@ const MOST_DENIALS: usize = 10;
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// What one notification holds at most.
 const TOLD_AT_ONCE: usize = 8 << 10;
+/// What it takes to say where the whole outputs are.
+const WHERE_WHOLE: usize = 400;
 /// Where an answer leaves out what is too long.
 const OUTPUT_DIRECTORY: &str = "/tmp/ringfence-output";
 
@@ -61,34 +62,6 @@ pub(super) struct RunInput {
     stdin: Option<String>,
     /// Of this same call, once approved.
     action: Option<String>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub(super) enum Words {
-    Shell(String),
-    Program(Vec<String>),
-}
-
-impl Words {
-    /// What to start.
-    pub(super) fn argv(self) -> Answer<Vec<String>> {
-        let argv = match self {
-            Self::Shell(text) if text.trim().is_empty() => Vec::new(),
-            Self::Shell(text) => {
-                let shell = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };
-                vec![shell.to_owned(), "-c".to_owned(), text]
-            }
-            Self::Program(argv) => argv,
-        };
-        if argv.first().is_none_or(String::is_empty) {
-            return Err(ApiError::bad("there is no command to run", "give `command` at least one word"));
-        }
-        if argv.iter().any(|word| word.contains('\0')) {
-            return Err(ApiError::bad("the command has a NUL byte in it", "leave it out"));
-        }
-        Ok(argv)
-    }
 }
 
 /// A time as a model gives it: no clock here can be made to overflow.
@@ -157,6 +130,7 @@ fn is_false(value: &bool) -> bool {
 pub(super) async fn run(call: &Call, arguments: Value) -> Answer<CallToolResult> {
     let input: RunInput = parsed(arguments)?;
     checked(&input.env, input.cwd.as_deref())?;
+    call.host.may_run(&input.command).await?;
     let command = Command {
         argv: input.command.argv()?,
         directory: input.cwd,
@@ -302,8 +276,8 @@ async fn finished(
         signal: facts["signal"].as_i64(),
         duration_ms: facts["duration_ms"].as_u64().unwrap_or_default(),
         advice: advice(&denials),
-        denials: denials.into_iter().take(MOST_DENIALS).map(told_denial).collect(),
-        notes: notes.filter_map(|note| note.as_str().map(str::to_owned)).collect(),
+        denials: bounded(denials.into_iter().take(MOST_DENIALS).map(told_denial), call.limit.bytes / 4),
+        notes: bounded(notes.filter_map(|note| note.as_str().map(str::to_owned)), call.limit.bytes / 8),
         not_started: given("error"),
         skill: given("skill"),
         session,
@@ -311,7 +285,8 @@ async fn finished(
     };
     let (stdout, stderr) = (stdout.bytes(), stderr.bytes());
     let (out_text, err_text) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
-    let [for_out, for_err] = shares(call.limit, &out_text, &err_text);
+    let beside = serde_json::to_string(&output).map_or(0, |text| text.len()) + WHERE_WHOLE;
+    let [for_out, for_err] = shares(call.limit, beside, &out_text, &err_text);
     let (out_told, out_cut) = head_and_tail(&out_text, for_out);
     let (err_told, err_cut) = head_and_tail(&err_text, for_err);
     (output.stdout, output.stderr) = (out_told, err_told);
@@ -322,6 +297,16 @@ async fn finished(
         }
     }
     Ok(output)
+}
+
+/// The first of them, and as many more as fit into this much JSON.
+fn bounded<T: Serialize>(all: impl Iterator<Item = T>, most: usize) -> Vec<T> {
+    let mut spent = 0;
+    let fits = |(at, one): &(usize, T)| {
+        spent += serde_json::to_string(one).map_or(most, |text| text.len() + 1);
+        *at == 0 || spent <= most
+    };
+    all.enumerate().take_while(fits).map(|(_, one)| one).collect()
 }
 
 /// What a model needs of a denial.
@@ -335,10 +320,10 @@ fn told_denial(denial: Value) -> Value {
     Value::Object(told)
 }
 
-/// How much of an answer each stream may have: what one does not need is the other's.
-fn shares(limit: AnswerLimit, stdout: &str, stderr: &str) -> [AnswerLimit; 2] {
-    // The rest of the answer: names, denials, where the whole output is.
-    let bytes = limit.bytes - limit.bytes / 8;
+/// How much of an answer each stream may have, where `beside` is told too: what one does not need is the other's.
+fn shares(limit: AnswerLimit, beside: usize, stdout: &str, stderr: &str) -> [AnswerLimit; 2] {
+    // Some of what is told is not known yet, and something of an output is always told.
+    let bytes = limit.bytes.saturating_sub(beside.max(limit.bytes / 8)).max(limit.bytes / 8);
     let (out, err) = (json_length(stdout), json_length(stderr));
     let for_err = err.min((bytes / 3).max(bytes.saturating_sub(out)));
     let lines = |share: usize| (limit.lines * share / bytes.max(1)).max(10);
@@ -369,13 +354,13 @@ mod tests {
     fn what_one_stream_does_not_need_is_the_others() {
         let limit = AnswerLimit { bytes: 8_000, lines: 800 };
         let long = "x".repeat(20_000);
-        let [out, err] = shares(limit, &long, "");
+        let [out, err] = shares(limit, 0, &long, "");
         assert_eq!((out.bytes, err.bytes), (7_000, 1));
-        let [out, err] = shares(limit, "", &long);
+        let [out, err] = shares(limit, 0, "", &long);
         assert_eq!((out.bytes, err.bytes), (0, 7_000));
-        let [out, err] = shares(limit, &long, &long);
+        let [out, err] = shares(limit, 0, &long, &long);
         assert!(out.bytes + err.bytes == 7_000 && err.bytes == 7_000 / 3, "{out:?} {err:?}");
-        let [out, err] = shares(limit, "short", &long);
+        let [out, err] = shares(limit, 0, "short", &long);
         assert!(out.bytes >= 5 && err.bytes == 6_995, "{out:?} {err:?}");
     }
 
@@ -391,6 +376,15 @@ mod tests {
         ] {
             assert!(bad.argv().is_err());
         }
+    }
+
+    #[test]
+    fn what_is_told_beside_is_taken_off() {
+        let limit = AnswerLimit { bytes: 8_000, lines: 800 };
+        let [out, err] = shares(limit, 3_000, &"x".repeat(20_000), "");
+        assert_eq!((out.bytes, err.bytes), (5_000, 1));
+        assert_eq!(bounded(["aaaa", "bbbb", "cccc"].into_iter(), 14), ["aaaa", "bbbb"]);
+        assert_eq!(bounded(["aaaa", "bbbb"].into_iter(), 1), ["aaaa"]);
     }
 
     #[test]

@@ -1,0 +1,358 @@
+//! The simple commands of what a shell is given, as rules are written for them: after `&&`, in a pipe, in `$(…)`, behind
+//! `sudo` or `env`, in `bash -c '…'`.
+//!
+//! The words of a command are no boundary, here as little as in a client: what a shell makes of variables is not seen. The
+//! sandbox is the boundary. In doubt more is taken for a command than less.
+
+/// Something that a rule may match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) text: String,
+    pub(super) words: Vec<String>,
+}
+
+const DEEPEST: usize = 8;
+/// Of one command: what all its parts together are long, and how many words of it a rule may name.
+const MOST_BYTES: usize = 1 << 20;
+const MOST_CANDIDATES: usize = 16 << 20;
+const MOST_WORDS: usize = 32;
+/// They start what comes behind them.
+const STARTERS: &[&str] = &[
+    "builtin", "busybox", "command", "doas", "env", "exec", "ionice", "nice", "nohup", "parallel", "setsid",
+    "stdbuf", "sudo", "time", "timeout", "unshare", "watch", "xargs",
+];
+const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "sh", "zsh"];
+const KEYWORDS: &[&str] = &["!", "{", "}", "do", "elif", "else", "if", "then", "until", "while"];
+
+/// None: there are more than anybody looks at.
+pub(super) fn of_shell(text: &str) -> Option<Vec<Candidate>> {
+    let mut found = Found::new();
+    found.add(text.trim().to_owned(), Vec::new());
+    found.shell(text, 0);
+    found.done()
+}
+
+pub(super) fn of_words(words: &[String]) -> Option<Vec<Candidate>> {
+    let mut found = Found::new();
+    found.command(words, 0);
+    found.done()
+}
+
+struct Found {
+    all: Vec<Candidate>,
+    /// How many bytes of candidates are made still: what a hostile text comes to grows without a bound.
+    left: usize,
+}
+
+impl Found {
+    fn new() -> Self {
+        Self { all: Vec::new(), left: MOST_CANDIDATES }
+    }
+
+    /// None: there were too many.
+    fn done(self) -> Option<Vec<Candidate>> {
+        (self.left > 0).then_some(self.all)
+    }
+
+    fn add(&mut self, text: String, words: Vec<String>) {
+        self.left = self.left.saturating_sub(text.len() + 64);
+        if !text.is_empty() && self.left > 0 {
+            self.all.push(Candidate { text, words });
+        }
+    }
+
+    /// One command, and what it starts.
+    fn command(&mut self, words: &[String], depth: usize) {
+        let length: usize = words.iter().map(String::len).sum();
+        // Which of the words is the first of a command depends on the options of what starts it.
+        let parts = if words.first().is_some_and(|first| STARTERS.contains(&base_name(first))) {
+            (MOST_BYTES / length.max(1)).clamp(8, 256).min(words.len())
+        } else {
+            1
+        };
+        for at in 0..parts {
+            self.one(&words[at..], depth);
+        }
+    }
+
+    /// As it is, by the name of its program alone, and what a program that is known makes of its words.
+    fn one(&mut self, words: &[String], depth: usize) {
+        let Some(first) = words.first() else { return };
+        if depth > DEEPEST || self.left == 0 {
+            return;
+        }
+        let begin = words[..words.len().min(MOST_WORDS)].to_vec();
+        self.add(words.join(" "), begin.clone());
+        let name = base_name(first);
+        if name != first {
+            let mut short = begin;
+            short[0] = name.to_owned();
+            let rest = words[1..].iter().map(String::as_str);
+            self.add(std::iter::once(name).chain(rest).collect::<Vec<_>>().join(" "), short);
+        }
+        let rest = &words[1..];
+        if name == "find" {
+            let starts = |word: &String| matches!(word.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir");
+            for at in (0..rest.len()).filter(|at| starts(&rest[*at])) {
+                // What a `find` behind it starts is among these.
+                if rest.get(at + 1).is_some_and(|word| base_name(word) != "find") {
+                    self.command(&rest[at + 1..], depth + 1);
+                }
+            }
+        }
+        if name == "eval" {
+            self.shell(&rest.join(" "), depth + 1);
+        }
+        if SHELLS.contains(&name)
+            && let Some(at) = rest.iter().position(|word| word.starts_with('-') && word.ends_with('c'))
+            && let Some(text) = rest[at + 1..].iter().find(|word| !word.starts_with('-'))
+        {
+            self.shell(text, depth + 1);
+        }
+    }
+
+    fn shell(&mut self, text: &str, depth: usize) {
+        if depth > DEEPEST || self.left == 0 {
+            return;
+        }
+        let (commands, within) = Reader::new(text).read();
+        for mut words in commands {
+            let is_before = |word: &String| KEYWORDS.contains(&word.as_str()) || is_assignment(word);
+            let before = words.iter().take_while(|word| is_before(word)).count();
+            words.drain(..before);
+            self.command(&words, depth);
+        }
+        for text in within {
+            self.shell(&text, depth + 1);
+        }
+    }
+}
+
+fn base_name(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+fn is_assignment(word: &str) -> bool {
+    let Some((name, _)) = word.split_once('=') else { return false };
+    !name.is_empty()
+        && !name.starts_with(|first: char| first.is_ascii_digit())
+        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+}
+
+/// One pass over a text: the words of each command without their quotes, and the texts that are substituted.
+struct Reader<'a> {
+    rest: std::iter::Peekable<std::str::Chars<'a>>,
+    word: Option<String>,
+    /// The next word is where a redirection goes to.
+    target: bool,
+    words: Vec<String>,
+    commands: Vec<Vec<String>>,
+    within: Vec<String>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(text: &'a str) -> Self {
+        Self {
+            rest: text.chars().peekable(),
+            word: None,
+            target: false,
+            words: Vec::new(),
+            commands: Vec::new(),
+            within: Vec::new(),
+        }
+    }
+
+    fn read(mut self) -> (Vec<Vec<String>>, Vec<String>) {
+        while let Some(letter) = self.rest.next() {
+            match letter {
+                ' ' | '\t' | '\r' => self.end_word(),
+                '\n' | ';' | '|' | '(' | ')' => self.end_command(),
+                '&' if self.rest.peek() == Some(&'>') => self.end_word(),
+                '&' => self.end_command(),
+                '<' | '>' => self.redirection(),
+                '#' if self.word.is_none() => while self.rest.next_if(|letter| *letter != '\n').is_some() {},
+                '\\' => match self.rest.next() {
+                    None | Some('\n') => {}
+                    Some(letter) => self.push(letter),
+                },
+                '\'' => {
+                    self.word.get_or_insert_default();
+                    while let Some(letter) = self.rest.next().filter(|letter| *letter != '\'') {
+                        self.push(letter);
+                    }
+                }
+                '"' => self.quoted(),
+                '$' => self.dollar(),
+                '`' => self.backticks(),
+                letter => self.push(letter),
+            }
+        }
+        self.end_command();
+        (self.commands, self.within)
+    }
+
+    fn push(&mut self, letter: char) {
+        self.word.get_or_insert_default().push(letter);
+    }
+
+    fn end_word(&mut self) {
+        if let Some(word) = self.word.take()
+            && !std::mem::take(&mut self.target)
+        {
+            self.words.push(word);
+        }
+    }
+
+    fn end_command(&mut self) {
+        self.end_word();
+        self.target = false;
+        if !self.words.is_empty() {
+            self.commands.push(std::mem::take(&mut self.words));
+        }
+    }
+
+    fn redirection(&mut self) {
+        // `2>` is no word.
+        if self.word.as_ref().is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit())) {
+            self.word = None;
+        }
+        self.end_word();
+        while self.rest.next_if(|letter| matches!(letter, '<' | '>' | '&' | '|')).is_some() {}
+        self.target = true;
+    }
+
+    fn quoted(&mut self) {
+        self.word.get_or_insert_default();
+        while let Some(letter) = self.rest.next() {
+            match letter {
+                '"' => return,
+                '\\' => match self.rest.next() {
+                    None | Some('\n') => {}
+                    Some(letter) => self.push(letter),
+                },
+                '$' => self.dollar(),
+                '`' => self.backticks(),
+                letter => self.push(letter),
+            }
+        }
+    }
+
+    fn dollar(&mut self) {
+        self.push('$');
+        if self.rest.next_if_eq(&'(').is_none() {
+            return;
+        }
+        let (mut text, mut open) = (String::new(), 1);
+        for letter in self.rest.by_ref() {
+            match letter {
+                '(' => open += 1,
+                ')' => open -= 1,
+                _ => {}
+            }
+            if open == 0 {
+                break;
+            }
+            text.push(letter);
+        }
+        self.keep(text);
+    }
+
+    fn backticks(&mut self) {
+        let mut text = String::new();
+        while let Some(letter) = self.rest.next().filter(|letter| *letter != '`') {
+            match letter {
+                '\\' => text.extend(self.rest.next()),
+                letter => text.push(letter),
+            }
+        }
+        self.keep(text);
+    }
+
+    /// The word goes on with what comes of it.
+    fn keep(&mut self, text: String) {
+        for letter in text.chars() {
+            self.push(letter);
+        }
+        self.within.push(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(text: &str) -> Vec<String> {
+        of_shell(text).unwrap().into_iter().map(|candidate| candidate.text).collect()
+    }
+
+    #[test]
+    fn commands_are_found_wherever_a_shell_finds_them() {
+        for hidden in [
+            "rm x",
+            "  rm   x ",
+            "true && rm x",
+            "true;rm x",
+            "true | rm x",
+            "true & rm x",
+            "(rm x)",
+            "{ rm x; }",
+            "if true; then rm x; fi",
+            "for a in b; do rm x; done",
+            "! rm x",
+            "A=b C='d e' rm x",
+            "> out rm x",
+            "2>&1 rm x",
+            "true &> out; rm x",
+            "echo $(rm x)",
+            "echo \"a $(rm x) b\"",
+            "echo `rm x`",
+            "echo \"`rm x`\"",
+            "echo $(echo $(rm x))",
+            "/bin/rm x",
+            "sudo -u bob rm x",
+            "env A=b rm x",
+            "timeout -k 5 10 nice -n 3 rm x",
+            "bash -c 'rm x'",
+            "sh -ec \"true; rm x\"",
+            "eval rm x",
+            "eval 'rm x'",
+            "find . -exec rm x \\;",
+            "'rm' x",
+            "r\\m x",
+            "\"rm\" 'x'",
+            "true # nothing\nrm x",
+            "echo 'a;b' ; rm x",
+        ] {
+            assert!(
+                texts(hidden).iter().any(|text| text.starts_with("rm x")),
+                "{hidden}: {:?}",
+                texts(hidden)
+            );
+        }
+        for other in
+            ["echo 'a; rm x'", "echo \"; rm x\"", "echo # rm x", "echo rm x", "cat < rm", "echo a\\;rm x"]
+        {
+            assert!(!texts(other).iter().any(|text| text.starts_with("rm")), "{other}: {:?}", texts(other));
+        }
+        let words = ["sh", "-c", "rm x"].map(str::to_owned);
+        assert!(of_words(&words).unwrap().iter().any(|candidate| candidate.text == "rm x"));
+    }
+
+    #[test]
+    fn hostile_texts_end() {
+        let nested = (0..7).fold("rm x".to_owned(), |text, _| {
+            format!("sudo {} -c '{}'", "sh ".repeat(200), text.replace('\'', "'\\''"))
+        });
+        for text in [
+            "$(".repeat(5_000),
+            "sudo ".repeat(2_000),
+            "`".repeat(999),
+            "eval ".repeat(500),
+            "\"$(\"".repeat(900),
+            "find -exec ".repeat(900),
+            nested,
+        ] {
+            of_shell(&text);
+        }
+    }
+}
