@@ -296,11 +296,12 @@ const TEXTS: &[(&str, &str, &[&str], &[&str])] = &[
             "pip install https://a.example/x.whl",
             "npm install github:a/b",
             "pip install --extra-index-url http://a.example/simple x",
+            "pip install x --index-url https://index.a.example/whl/cpu",
+            "npm install x --registry=https://npm.a.example/",
         ],
         &[
             "pip install requests==2.32.0",
             "pip install git+https://a.example/x.git@0123456789abcdef0123456789abcdef01234567",
-            "pip install torch --index-url https://download.pytorch.org/whl/cpu",
             "npm install left-pad",
         ],
     ),

@@ -210,7 +210,8 @@ pub(super) const CHANGES: &[Pattern] = &[
         scope: Any,
         hints: &["index-url", "--registry", "install -i"],
         regex: r#"(?:--(?:extra-)?index-url[= ]|--registry[= ]|install\s+-i\s+)\s*["']?https?://[^\s"'`]+"#,
-        unless: r"://(?:download\.pytorch\.org|pypi\.org|pypi\.nvidia\.com|registry\.npmjs\.org)/?",
+        // No index is known to be the right one: the user's configuration says which that is.
+        unless: "",
         what: "installs from another index",
     },
     // Archives that scanners can't open
