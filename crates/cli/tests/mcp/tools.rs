@@ -1,6 +1,6 @@
 //! Commands, sessions and background processes.
 
-use ringfence_testing::{Identity, Leftovers, Scene, Server, Test, eventually};
+use ringfence_testing::{Identity, Leftovers, Scene, Server, eventually};
 use serde_json::json;
 
 use crate::client::Client;
@@ -40,23 +40,6 @@ fn a_command_runs_in_the_users_directory() {
             assert!(!why["hint"].as_str().expect("what to do").is_empty(), "{run}");
         }
         before.assert_none_since();
-    }
-}
-
-/// The image's directories in place of the host's, for one command and for a session.
-#[test]
-fn a_command_runs_in_an_image() {
-    for identity in Identity::all() {
-        let scene = Scene::new(identity);
-        let words = ["image", "build", "shell", "--from", "host", "--with", "coreutils"];
-        Test::in_scene(&scene).verb(words).call().code(0);
-        let mut client = Client::start(&scene);
-        let looks = "test -e /usr/share/doc && echo host; test -e /usr/bin/perl && echo host; cat here.txt";
-        scene.write("ws/here.txt", "found\n");
-        let run = client.call("sandbox_run", json!({ "command": looks, "image": "shell" }));
-        assert_eq!((&run["exit_code"], &run["stdout"]), (&json!(0), &json!("found\n")), "{run}");
-        let refused = client.refusal("sandbox_run", json!({ "command": looks, "image": "gone" }));
-        assert!(refused.to_string().contains("there is no image `gone`"), "{refused}");
     }
 }
 
