@@ -175,7 +175,8 @@ fn nobody_is_refused_for_the_sake_of_a_sandbox_that_has_ended() {
         let Ok(file) = std::fs::File::open(&lock) else { return true };
         rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockShared).is_ok()
     });
-    let _ = sandbox(&server, &key, &json!({}));
+    let another = sandbox(&server, &key, &json!({}));
+    let _ = server.ask(Some(&key), "DELETE", &another, None).status(204);
 }
 
 /// What was written to a copy-on-write workspace may be somebody's work.

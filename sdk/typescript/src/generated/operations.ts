@@ -1011,7 +1011,7 @@ export function peopleChangeUser(name: string, body: UserChange): Operation<User
 }
 
 /** Your workspaces, by name. */
-export function workspacesList(query: { after?: string; limit?: number } = {}): Operation<WorkspacePage> {
+export function workspacesList(query: { after?: string; limit?: number; user?: string } = {}): Operation<WorkspacePage> {
   return {
     method: "GET",
     path: "/v1/workspaces",
@@ -1022,17 +1022,18 @@ export function workspacesList(query: { after?: string; limit?: number } = {}): 
 }
 
 /** One of your workspaces, with what it holds. */
-export function workspacesGet(name: string): Operation<WorkspaceAnswer> {
+export function workspacesGet(name: string, query: { user?: string } = {}): Operation<WorkspaceAnswer> {
   return {
     method: "GET",
     path: pathOf("/v1/workspaces/{name}", { name }),
+    query,
     answer: "json",
     keyed: false,
   };
 }
 
 /** Remove a workspace with all its files. Refused while a sandbox lives in it. */
-export function workspacesDelete(name: string, query: { action?: string; wait_ms?: number } = {}): Operation<void> {
+export function workspacesDelete(name: string, query: { user?: string; action?: string; wait_ms?: number } = {}): Operation<void> {
   return {
     method: "DELETE",
     path: pathOf("/v1/workspaces/{name}", { name }),
@@ -1043,10 +1044,11 @@ export function workspacesDelete(name: string, query: { action?: string; wait_ms
 }
 
 /** What one of your workspaces holds. */
-export function workspacesUsageOf(name: string): Operation<WorkspaceUsage> {
+export function workspacesUsageOf(name: string, query: { user?: string } = {}): Operation<WorkspaceUsage> {
   return {
     method: "GET",
     path: pathOf("/v1/workspaces/{name}/usage", { name }),
+    query,
     answer: "json",
     keyed: false,
   };

@@ -1025,42 +1025,44 @@ def people_change_user(name: str, body: UserChange) -> Operation[UserAnswer]:
     )
 
 
-def workspaces_list(*, after: str | None = None, limit: int | None = None) -> Operation[WorkspacePage]:
+def workspaces_list(*, after: str | None = None, limit: int | None = None, user: str | None = None) -> Operation[WorkspacePage]:
     """Your workspaces, by name."""
     return Operation(
         "GET",
         "/v1/workspaces",
-        query={"after": after, "limit": limit},
+        query={"after": after, "limit": limit, "user": user},
         decode=lambda data: WorkspacePage.from_json(data),
         answer="json",
     )
 
 
-def workspaces_get(name: str) -> Operation[WorkspaceAnswer]:
+def workspaces_get(name: str, *, user: str | None = None) -> Operation[WorkspaceAnswer]:
     """One of your workspaces, with what it holds."""
     return Operation(
         "GET",
         path_of("/v1/workspaces/{name}", name=name),
+        query={"user": user},
         decode=lambda data: WorkspaceAnswer.from_json(data),
         answer="json",
     )
 
 
-def workspaces_delete(name: str, *, action: str | None = None, wait_ms: int | None = None) -> Operation[None]:
+def workspaces_delete(name: str, *, user: str | None = None, action: str | None = None, wait_ms: int | None = None) -> Operation[None]:
     """Remove a workspace with all its files. Refused while a sandbox lives in it."""
     return Operation(
         "DELETE",
         path_of("/v1/workspaces/{name}", name=name),
-        query={"action": action, "wait_ms": wait_ms},
+        query={"user": user, "action": action, "wait_ms": wait_ms},
         answer="none",
     )
 
 
-def workspaces_usage_of(name: str) -> Operation[WorkspaceUsage]:
+def workspaces_usage_of(name: str, *, user: str | None = None) -> Operation[WorkspaceUsage]:
     """What one of your workspaces holds."""
     return Operation(
         "GET",
         path_of("/v1/workspaces/{name}/usage", name=name),
+        query={"user": user},
         decode=lambda data: WorkspaceUsage.from_json(data),
         answer="json",
     )
