@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use ringfence_policy::{ByteSize, Span};
 
 use super::PolicyFlags;
+use crate::failure::Failure;
 
 /// Sandboxes that stay and take many commands.
 #[derive(Debug, Args)]
@@ -34,7 +35,7 @@ pub(crate) enum SessionVerb {
     #[command(after_help = "Example:\n  ringfence session shell work")]
     Shell(SessionNameArgs),
     #[command(
-        after_help = "Examples:\n  ringfence session ls\n  ringfence session ls --all --json\n  ringfence session ls work:/workspace"
+        after_help = "Examples:\n  ringfence session ls\n  ringfence session ls --all --json\n  ringfence session ls work /workspace\n  ringfence session ls work:/workspace         the same"
     )]
     Ls(SessionLsArgs),
     /// The processes of a session
@@ -78,7 +79,7 @@ pub(crate) enum SessionVerb {
     #[command(after_help = "Example:\n  ringfence session unexpose work 8000")]
     Unexpose(SessionUnexposeArgs),
     #[command(
-        after_help = "Examples:\n  ringfence session rm work\n  ringfence session rm --all\n  ringfence session rm -r work:/workspace/build"
+        after_help = "Examples:\n  ringfence session rm work\n  ringfence session rm --all\n  ringfence session rm -r work:/workspace/build\n  ringfence session rm -r work /workspace/build   the same; a relative path is written work:build"
     )]
     Rm(SessionRmArgs),
     #[command(
@@ -86,14 +87,22 @@ pub(crate) enum SessionVerb {
     )]
     Cp(SessionCpArgs),
     /// Print a file
-    #[command(after_help = "Example:\n  ringfence session cat work:/workspace/notes.txt")]
+    #[command(
+        after_help = "Examples:\n  ringfence session cat work /workspace/notes.txt\n  ringfence session cat work:notes.txt"
+    )]
     Cat(SessionFileArgs),
-    #[command(after_help = "Example:\n  echo hello | ringfence session write work:/workspace/hello.txt")]
+    #[command(
+        after_help = "Examples:\n  echo hello | ringfence session write work /workspace/hello.txt\n  echo hello | ringfence session write work:hello.txt"
+    )]
     Write(SessionWriteArgs),
     /// What is known of a file
-    #[command(after_help = "Example:\n  ringfence session stat work:/workspace/notes.txt")]
+    #[command(
+        after_help = "Examples:\n  ringfence session stat work /workspace/notes.txt\n  ringfence session stat work:notes.txt"
+    )]
     Stat(SessionFileArgs),
-    #[command(after_help = "Example:\n  ringfence session mkdir -p work:/workspace/a/b")]
+    #[command(
+        after_help = "Examples:\n  ringfence session mkdir -p work /workspace/a/b\n  ringfence session mkdir -p work:a/b"
+    )]
     Mkdir(SessionMkdirArgs),
     #[command(after_help = "Example:\n  ringfence session mv work:/workspace/a work:/workspace/b")]
     Mv(SessionMvArgs),
@@ -116,7 +125,9 @@ pub(crate) enum SessionVerb {
     )]
     Commit(SessionCommitArgs),
     /// Print changes below a path as they happen
-    #[command(after_help = "Example:\n  ringfence session watch work:/workspace --json")]
+    #[command(
+        after_help = "Examples:\n  ringfence session watch work /workspace --json\n  ringfence session watch work:src"
+    )]
     Watch(SessionFileArgs),
 }
 
@@ -213,9 +224,11 @@ pub(crate) struct SessionNameArgs {
 /// The sessions that there are, or the files of a directory of one
 #[derive(Debug, Args)]
 pub(crate) struct SessionLsArgs {
-    /// A directory of a session
-    #[arg(value_name = "NAME:PATH", value_parser = inside, conflicts_with = "all")]
-    pub(crate) directory: Option<Inside>,
+    /// A directory of a session: NAME:PATH, or NAME and PATH
+    #[arg(value_name = "NAME[:PATH]", conflicts_with = "all")]
+    pub(crate) directory: Option<OsString>,
+    #[arg(value_name = "PATH", requires = "directory")]
+    pub(crate) path: Option<OsString>,
     /// Those that ended too
     #[arg(long, short = 'a')]
     pub(crate) all: bool,
@@ -351,6 +364,7 @@ pub(crate) struct SessionUnexposeArgs {
 /// End sessions and take their files away; or remove a file of one
 #[derive(Debug, Args)]
 pub(crate) struct SessionRmArgs {
+    /// Sessions; or files of them, as NAME:PATH or as NAME and a PATH with a slash
     #[arg(value_name = "NAME|NAME:PATH", required_unless_present = "all")]
     pub(crate) names: Vec<OsString>,
     /// All sessions
@@ -385,6 +399,56 @@ impl Inside {
         }
         Some(Self { session: session.to_owned(), path: OsStr::from_bytes(&bytes[colon + 1..]).into() })
     }
+
+    /// `NAME:PATH`, or `NAME` and `PATH`.
+    pub(crate) fn of(name: &OsStr, path: Option<&OsStr>) -> Result<Self, Failure> {
+        match (Self::parse(name), path) {
+            (Some(inside), None) => Ok(inside),
+            (None, Some(path)) if path.is_empty() => Err(Failure::new(
+                "the path is empty",
+                format!("name the file, or `{}:` for where its commands start", name.display()),
+            )),
+            (None, Some(path)) => Ok(Self {
+                // No name has other bytes: it is then one that there is no session of.
+                session: name.to_string_lossy().into_owned(),
+                path: path.into(),
+            }),
+            (Some(_), Some(path)) => Err(Failure::new(
+                format!("`{}` names a file already, and so does `{}`", name.display(), path.display()),
+                "write NAME:PATH, or NAME and PATH",
+            )),
+            (None, None) => Err(Failure::new(
+                format!("`{}` names a session and no file of it", name.display()),
+                format!("write {0}:PATH, or {0} PATH", name.display()),
+            )),
+        }
+    }
+
+    /// Two words that can only be a session and a file of it: no session has a slash in its name.
+    pub(crate) fn of_two(words: &[OsString]) -> Option<Self> {
+        let [name, path] = words else { return None };
+        let has_slash = |word: &OsStr| word.as_bytes().contains(&b'/');
+        if Self::parse(name).is_some() || has_slash(name) || Self::parse(path).is_some() || !has_slash(path) {
+            return None;
+        }
+        Self::of(name, Some(path)).ok()
+    }
+}
+
+/// A place in a session as it is typed: in one word or in two.
+#[derive(Debug, Args)]
+pub(crate) struct InsideArgs {
+    /// A session and a file of it: NAME:PATH, or NAME and PATH
+    #[arg(value_name = "NAME[:PATH]")]
+    pub(crate) name: OsString,
+    #[arg(value_name = "PATH")]
+    pub(crate) path: Option<OsString>,
+}
+
+impl InsideArgs {
+    pub(crate) fn resolve(&self) -> Result<Inside, Failure> {
+        Inside::of(&self.name, self.path.as_deref())
+    }
 }
 
 fn inside(text: &str) -> Result<Inside, String> {
@@ -416,8 +480,8 @@ pub(crate) struct SessionCpArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SessionFileArgs {
-    #[arg(value_name = "NAME:PATH", value_parser = inside)]
-    pub(crate) file: Inside,
+    #[command(flatten)]
+    pub(crate) file: InsideArgs,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -426,8 +490,8 @@ pub(crate) struct SessionFileArgs {
 /// Write stdin to a file, in place of what it held
 #[derive(Debug, Args)]
 pub(crate) struct SessionWriteArgs {
-    #[arg(value_name = "NAME:PATH", value_parser = inside)]
-    pub(crate) file: Inside,
+    #[command(flatten)]
+    pub(crate) file: InsideArgs,
     /// Its mode, in octal
     #[arg(long, value_name = "MODE", value_parser = octal, default_value = "644")]
     pub(crate) mode: u32,
@@ -449,8 +513,8 @@ fn octal(text: &str) -> Result<u32, String> {
 /// Make a directory
 #[derive(Debug, Args)]
 pub(crate) struct SessionMkdirArgs {
-    #[arg(value_name = "NAME:PATH", value_parser = inside)]
-    pub(crate) directory: Inside,
+    #[command(flatten)]
+    pub(crate) directory: InsideArgs,
     /// Those above it too; one that is there is all right
     #[arg(short = 'p', long)]
     pub(crate) parents: bool,

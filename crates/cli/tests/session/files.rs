@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::{Command, Stdio};
 
-use ringfence_testing::{Outcome, Scene, Session, Stage, Test};
+use ringfence_testing::{Identity, Outcome, Scene, Session, Stage, Test};
 use serde_json::Value;
 
 use crate::each;
@@ -109,30 +109,81 @@ fn files_are_written_read_listed_moved_and_removed() {
     });
 }
 
+/// A session and a path may be two words where that can mean one thing only.
+#[test]
+fn a_file_is_named_in_one_word_or_in_two() {
+    let scene = Scene::new(Identity::User);
+    let session = Session::create(&scene, ["--profile", "restrictive"]);
+    let name = session.name.as_str();
+    call(&scene, &["mkdir", "-p", name, "a/b"]).code(0);
+    let write = Test::in_scene(&scene).verb(["session", "write", name, "a/b/file"]);
+    write.stdin("text: here\n").call().code(0);
+    call(&scene, &["cat", name, "/workspace/a/b/file"]).code(0).stdout("text: here\n");
+    call(&scene, &["cat", &format!("{name}:a/b/file")]).code(0).stdout("text: here\n");
+    assert_eq!(json(&scene, &["stat", name, "a/b/file"])["size"], 11);
+    // A colon of the path's own is no session's.
+    let write = Test::in_scene(&scene).verb(["session", "write", name, "a/b/one:two"]);
+    write.stdin("").call().code(0);
+    let listed = json(&scene, &["ls", name, "a/b"]);
+    let names: Vec<&str> = listed.as_array().unwrap().iter().filter_map(|row| row["name"].as_str()).collect();
+    assert_eq!(names, ["file", "one:two"]);
+    call(&scene, &["rm", name, "a/b/file"]).code(0);
+    session.sh("test ! -e a/b/file && test -e a/b/one:two").code(0);
+    call(&scene, &["rm", "-r", name, "a/b"]).code(0);
+    session.sh("test -d a && test ! -e a/b").code(0);
+    // What could mean something else is refused, and nothing is done.
+    let other = Session::create(&scene, ["--profile", "restrictive"]);
+    for (words, said) in [
+        (&["cat", name][..], "names a session and no file"),
+        (&["ls", name], "names a session and no file"),
+        (&["cat", name, ""], "the path is empty"),
+        (&["cat", &format!("{name}:a"), "b"], "names a file already"),
+        (&["rm", name, "a"], "there is no session `a`"),
+        (&["rm", "-r", name, &other.name], "may be a session, or a file of"),
+        (&["rm", "none", "a/b"], "there is no session `none`"),
+        (&["ls", "--all", name, "a"], "cannot be used with"),
+    ] {
+        let outcome = call(&scene, words);
+        assert_eq!(outcome.exit, 125, "{}", outcome.describe());
+        outcome.stderr_contains(said).stderr_contains("  try: ");
+    }
+    session.sh("test -d a").code(0);
+    other.assert_answers();
+}
+
 #[test]
 fn a_watch_tells_of_what_happens() {
     each(|scene| {
-        let session = Session::create(scene, ["--profile", "restrictive"]);
-        session.sh("mkdir watched").code(0);
-        let mut command = Command::new(&Stage::get().ringfence);
-        command.args(["session", "watch", "--json", &format!("{}:watched", session.name)]);
-        command
-            .current_dir(scene.workspace())
-            .env("HOME", scene.home())
-            .env("RINGFENCE_STATE_DIR", scene.state());
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        scene.identity.apply(&mut command);
-        let mut watch = command.spawn().unwrap();
-        let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
-        // Written again and again: there is no telling when it watches.
-        let process =
-            session.detach(&[], "while :; do echo x > watched/file; rm watched/file; sleep 0.05; done");
-        let line =
-            lines.find_map(|line| line.ok().filter(|line| line.contains("file"))).expect("something is told");
-        let event: Value = serde_json::from_str(&line).unwrap();
-        assert!(event["path"].as_str().is_some_and(|path| path.ends_with("file")), "{event}");
-        watch.kill().unwrap();
-        watch.wait().unwrap();
-        session.call("signal", &["--tree", &process.to_string(), "KILL"]).code(0);
+        for in_two_words in [false, true] {
+            watched(scene, in_two_words);
+        }
     });
+}
+
+fn watched(scene: &Scene, in_two_words: bool) {
+    let session = Session::create(scene, ["--profile", "restrictive"]);
+    session.sh("mkdir watched").code(0);
+    let mut command = Command::new(&Stage::get().ringfence);
+    command.args(["session", "watch", "--json"]);
+    match in_two_words {
+        true => command.args([&session.name, "watched"]),
+        false => command.arg(format!("{}:watched", session.name)),
+    };
+    command
+        .current_dir(scene.workspace())
+        .env("HOME", scene.home())
+        .env("RINGFENCE_STATE_DIR", scene.state());
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    scene.identity.apply(&mut command);
+    let mut watch = command.spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    // Written again and again: there is no telling when it watches.
+    let process = session.detach(&[], "while :; do echo x > watched/file; rm watched/file; sleep 0.05; done");
+    let line =
+        lines.find_map(|line| line.ok().filter(|line| line.contains("file"))).expect("something is told");
+    let event: Value = serde_json::from_str(&line).unwrap();
+    assert!(event["path"].as_str().is_some_and(|path| path.ends_with("file")), "{event}");
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+    session.call("signal", &["--tree", &process.to_string(), "KILL"]).code(0);
 }

@@ -86,7 +86,7 @@ fn progress() -> ProgressBar {
 }
 
 pub(super) fn cat(args: &SessionFileArgs) -> Result<i32, Failure> {
-    let (mut files, path) = reach(&args.file)?;
+    let (mut files, path) = reach(&args.file.resolve()?)?;
     let file = files.open_read(&path, Links::Follow).map_err(failed)?;
     let cannot = |error: io::Error| {
         Failure::new(format!("cannot read {}: {error}", path.display()), "see whether it is still there")
@@ -120,7 +120,7 @@ fn copy(file: &File, to: &mut impl Write) -> io::Result<()> {
 }
 
 pub(super) fn write(args: &SessionWriteArgs) -> Result<i32, Failure> {
-    let (mut files, path) = reach(&args.file)?;
+    let (mut files, path) = reach(&args.file.resolve()?)?;
     let draft = files.create(&path, args.mode, Links::Follow).map_err(failed)?;
     let mut stdin = io::stdin().lock();
     let mut buffer = vec![0; 256 << 10];
@@ -199,7 +199,7 @@ fn time(time: Timestamp) -> String {
 }
 
 pub(super) fn stat(args: &SessionFileArgs) -> Result<i32, Failure> {
-    let (mut files, path) = reach(&args.file)?;
+    let (mut files, path) = reach(&args.file.resolve()?)?;
     let (stat, target) = files.stat(&path, Links::Keep).map_err(failed)?;
     if args.json {
         output::json(&described(&stat, target.as_deref()));
@@ -220,7 +220,7 @@ pub(super) fn stat(args: &SessionFileArgs) -> Result<i32, Failure> {
 }
 
 pub(super) fn mkdir(args: &SessionMkdirArgs) -> Result<i32, Failure> {
-    let (mut files, path) = reach(&args.directory)?;
+    let (mut files, path) = reach(&args.directory.resolve()?)?;
     let parents = if args.parents { Parents::Make } else { Parents::Exist };
     files.make_directory(&path, 0o755, parents).map_err(failed)?;
     Ok(done(args.json, json!({ "path": path })))
@@ -250,7 +250,7 @@ pub(super) fn rm(file: &Inside, recursive: bool) -> Result<(), Failure> {
 pub(super) fn watch(args: &SessionFileArgs) -> Result<i32, Failure> {
     /// Only to notice that nobody reads any more.
     const LOOK: Duration = Duration::from_secs(3_600);
-    let (files, path) = reach(&args.file)?;
+    let (files, path) = reach(&args.file.resolve()?)?;
     let mut watch = files.watch(&path, Reach::Tree).map_err(failed)?;
     loop {
         let Some(event) = watch.next_within(LOOK).map_err(failed)? else { continue };

@@ -1,10 +1,13 @@
 //! A session as a whole: `ls`, `pause`, `resume`, `stats`, `extend`, `inspect`, `rm`
 
+use std::ffi::OsStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ringfence_policy::{ByteSize, Span};
 use ringfence_sandbox::{EndReason, SessionStats};
-use ringfence_service::{Places, SessionRow, list_sessions, remove_session, remove_session_by_force};
+use ringfence_service::{
+    Places, SessionRow, list_sessions, open_session, remove_session, remove_session_by_force,
+};
 use serde_json::json;
 
 use super::{done, files, open, refused};
@@ -15,7 +18,7 @@ use crate::verbs::run::sentence;
 
 pub(super) fn ls(args: &SessionLsArgs) -> Result<i32, Failure> {
     if let Some(directory) = &args.directory {
-        return files::ls(directory, args.json);
+        return files::ls(&Inside::of(directory, args.path.as_deref())?, args.json);
     }
     let rows = list_sessions(&Places::from_env()?, args.all)?;
     if args.json {
@@ -167,20 +170,50 @@ pub(super) fn rm(args: &SessionRmArgs) -> Result<i32, Failure> {
         names.iter().try_for_each(|name| remove(&places, name, args.force))?;
         return Ok(done(args.json, json!({ "removed": names })));
     }
-    for name in &args.names {
-        match (Inside::parse(name), name.to_str()) {
-            (Some(file), _) => files::rm(&file, args.recursive)?,
-            (None, Some(name)) => remove(&places, name, args.force)?,
-            (None, None) => {
-                return Err(Failure::new(
-                    format!("there is no session `{}`", name.display()),
-                    "see `ringfence session ls` for those that there are",
-                ));
-            }
+    let files_and_sessions = match Inside::of_two(&args.names) {
+        Some(file) => vec![Removed::File(file)],
+        None => args.names.iter().map(|name| removed(&places, name)).collect::<Result<_, _>>()?,
+    };
+    refuse_ambiguous(args, &files_and_sessions)?;
+    for one in &files_and_sessions {
+        match one {
+            Removed::File(file) => files::rm(file, args.recursive)?,
+            Removed::Session(name) => remove(&places, name, args.force)?,
         }
     }
     let names: Vec<String> = args.names.iter().map(|name| name.to_string_lossy().into_owned()).collect();
     Ok(done(args.json, json!({ "removed": names })))
+}
+
+enum Removed {
+    File(Inside),
+    Session(String),
+}
+
+/// What a word means. A session that is not there is refused before anything is taken away.
+fn removed(places: &Places, word: &OsStr) -> Result<Removed, Failure> {
+    if let Some(file) = Inside::parse(word) {
+        return Ok(Removed::File(file));
+    }
+    let Some(name) = word.to_str() else {
+        return Err(Failure::new(
+            format!("there is no session `{}`", word.display()),
+            "see `ringfence session ls` for those that there are",
+        ));
+    };
+    open_session(places, name)?;
+    Ok(Removed::Session(name.to_owned()))
+}
+
+/// `rm -r work build` may mean a file of the one, or both sessions.
+fn refuse_ambiguous(args: &SessionRmArgs, all: &[Removed]) -> Result<(), Failure> {
+    match all {
+        [Removed::Session(name), Removed::Session(path)] if args.recursive => Err(Failure::new(
+            format!("`{path}` may be a session, or a file of `{name}`"),
+            format!("write {name}:{path} for the file; sessions are removed without -r"),
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn remove(places: &Places, name: &str, force: bool) -> Result<(), Failure> {
