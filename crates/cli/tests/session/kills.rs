@@ -1,9 +1,9 @@
 //! Keepers and clients killed at random moments: nothing is left of the first, nothing happens to the session of the
 //! second. Small here, in full by `./test soak` (`RINGFENCE_SOAK_SESSION_KILLS`).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use ringfence_testing::{Identity, Running, Scene, Session, eventually};
+use ringfence_testing::{Identity, Leftovers, Running, Scene, Session, Test, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{each, each_swept, mark, nobody_remains};
@@ -37,13 +37,68 @@ fn busy(scene: &Scene) -> String {
     format!("setsid sleep 1000 & (trap '' TERM; sleep 1000) & echo on; yes; : {}", mark(scene))
 }
 
+/// How a session is made before its keeper is killed.
+#[derive(Clone, Copy, Debug)]
+enum Made {
+    Plain,
+    /// With egress, whom nobody asks for anything.
+    WithEgress,
+    Overlay,
+    /// In a workspace of a size: an image on a loop device. Only root makes those.
+    SizedWorkspace,
+    WithPort,
+}
+
+impl Made {
+    fn of(scene: &Scene, moments: &mut Moments) -> Self {
+        match moments.below(5) {
+            0 => Self::Plain,
+            1 => Self::WithEgress,
+            2 => Self::Overlay,
+            3 if scene.identity == Identity::Root => Self::SizedWorkspace,
+            3 => Self::Plain,
+            _ => Self::WithPort,
+        }
+    }
+
+    fn make<'a>(self, scene: &'a Scene) -> Session<'a> {
+        let mut flags = vec!["--output-limit".to_owned(), "1M".into()];
+        match self {
+            Self::Plain | Self::WithPort => {}
+            Self::WithEgress => flags.extend(["--allow-host", "nobody.invalid"].map(str::to_owned)),
+            Self::Overlay => {
+                flags.extend(["--overlay", "--workspace"].map(str::to_owned));
+                flags.push(scene.workspace().display().to_string());
+            }
+            Self::SizedWorkspace => flags.extend(["--workspace-name", SIZED].map(str::to_owned)),
+        }
+        let session = Session::create(scene, flags);
+        if matches!(self, Self::WithPort) {
+            session.call("expose", &["-d", "8000", "--listen", "127.0.0.1:0"]).code(0);
+        }
+        session
+    }
+}
+
+const SIZED: &str = "sized";
+
 #[test]
 fn a_killed_keeper_takes_its_sandbox_with_it() {
     each_swept(|scene| {
         let mut moments = Moments::new("keepers", scene.identity);
+        if scene.identity == Identity::Root {
+            let made = Test::in_scene(scene).verb(["workspace", "create", SIZED, "--size", "16M"]).call();
+            made.code(0);
+        }
+        let mut counts = std::collections::BTreeMap::new();
         for _ in 0..kills() {
+            let before = Leftovers::before().without_fds().watch(scene.workspace()).marker(&scene.token);
+            let loops = loop_devices(scene);
+            let made = Made::of(scene, &mut moments);
+            *counts.entry(format!("{made:?}")).or_insert(0) += 1;
             // Its own name: the old one's files stay until they are removed.
-            let session = Session::create(scene, ["--output-limit", "1M"]);
+            let session = made.make(scene);
+            assert_eq!(matches!(made, Made::SizedWorkspace), loop_devices(scene) != loops, "{made:?}");
             let keeper = Pid::from_raw(session.keeper() as i32).unwrap();
             let clients: Vec<Running> =
                 (0..3).map(|_| start_something(scene, &session, &mut moments)).collect();
@@ -57,8 +112,36 @@ fn a_killed_keeper_takes_its_sandbox_with_it() {
             let row = session.listed().expect("it is listed");
             assert_eq!(row["state"], "ended: keeper was killed", "{row}");
             session.remove();
+            // Egress and whoever carries a port are processes of the session, or nobody's: both are looked for.
+            let mut left = Vec::new();
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while Instant::now() < deadline {
+                left = before.since_within(Duration::from_millis(200));
+                left.extend(loop_devices(scene).into_iter().filter(|device| !loops.contains(device)));
+                if left.is_empty() {
+                    break;
+                }
+                // What the killed one could not take away itself, the next sandbox does.
+                Test::in_scene(scene)
+                    .profile("restrictive")
+                    .workspace(scene.workspace())
+                    .run(["true"])
+                    .code(0);
+            }
+            assert!(left.is_empty(), "{made:?} left behind:\n  {}", left.join("\n  "));
         }
+        println!("made as {:?}: {counts:?}", scene.identity);
     });
+}
+
+/// Those that hold a file of the scene.
+fn loop_devices(scene: &Scene) -> Vec<String> {
+    let root = scene.root().display().to_string();
+    let of = |device: std::fs::DirEntry| {
+        let file = std::fs::read_to_string(device.path().join("loop/backing_file")).ok()?;
+        file.contains(&root).then(|| format!("{} of {}", device.path().display(), file.trim_end()))
+    };
+    std::fs::read_dir("/sys/block").into_iter().flatten().flatten().filter_map(of).collect()
 }
 
 fn start_something(scene: &Scene, session: &Session<'_>, moments: &mut Moments) -> Running {

@@ -1,7 +1,7 @@
 //! A session's files over time, through the real command: snapshots, what changed, forks, going back, commits, and
 //! workspaces that outlive sessions.
 
-use ringfence_testing::{Outcome, Scene, Session, Test};
+use ringfence_testing::{Identity, Outcome, Scene, Session, Test};
 use serde_json::Value;
 
 use crate::each;
@@ -219,7 +219,9 @@ fn a_named_workspace_outlives_its_sessions_and_is_its_users_own() {
         );
         call(scene, &["workspace", "rm", "team/site"]).refused("team/site");
         second.remove();
-        for name in ["../site", "team/../../etc", "/etc", "team//site", "."] {
+        for name in
+            ["../site", "../x", "TEAM/../OTHER", "team/../other", "team/../../etc", "/etc", "team//site", "."]
+        {
             let made = Session::named(scene).make(["--workspace-name", name]).call();
             assert_eq!(made.exit, 125, "{name}: {}", made.describe());
         }
@@ -259,4 +261,34 @@ fn a_workspace_of_a_size_is_no_larger_in_whatever_session() {
         second.remove();
         call(scene, &["workspace", "rm", "small"]).code(0);
     });
+}
+
+/// Not by naming the place where another user's workspaces are, either.
+#[test]
+fn another_users_workspaces_are_out_of_reach() {
+    if !Identity::Root.is_available() {
+        return;
+    }
+    let (root, user) = (Scene::new(Identity::Root), Scene::new(Identity::User));
+    let named = ["--workspace-name", "team/site"];
+    let theirs = Session::create(&root, named);
+    theirs.sh("echo theirs > file").code(0);
+    for words in [
+        &["workspace", "ls"][..],
+        &["workspace", "du", "team/site"],
+        &["workspace", "rm", "team/site"],
+        &["workspace", "create", "team/other"],
+        &["session", "create", "--workspace-name", "team/site"],
+        &["session", "exec", &theirs.name, "--", "true"],
+        &["session", "rm", &theirs.name],
+    ] {
+        let outcome = Test::in_scene(&user).state(root.state()).verb(words.iter().copied()).call();
+        assert_eq!(outcome.exit, 125, "{words:?}: {}", outcome.describe());
+        let lines: Vec<&str> = outcome.errors.lines().collect();
+        let is_clear = lines.len() == 2 && lines[0].starts_with("ringfence: error: ");
+        assert!(is_clear && lines[1].starts_with("  try: "), "{words:?}: {}", outcome.describe());
+        assert!(!outcome.output.contains("theirs") && outcome.output.is_empty(), "{}", outcome.describe());
+    }
+    theirs.sh("cat file").stdout("theirs\n");
+    assert!(!root.state().join("workspaces").join("team/other").exists());
 }
