@@ -62,10 +62,10 @@ pub use ringfence_linux::{
     Exited, SignalFd, change_environment, replace_environment, unshare_mounts as own_mounts,
 };
 pub use session::{
-    Asked, AsyncFiles, AsyncProcess, AsyncSandbox, Attending, Claim, EndReason, Exec, ExecStdio, Exposed,
-    ForkError, HOME_ROOT, Held, LOG_BYTES, LogReader, LogStream, OverTimeError, Pillars, Place, Process,
-    ProcessEnd, ProcessId, ProcessInfo, ProcessResult, Sandbox, SessionEnd, SessionError, SessionFacts,
-    SessionSpec, SessionStats, SessionStatus, SessionTrees, Stage, Text, WORKSPACE_ROOT, WorkspaceKind,
-    attend, call_again, forward, into_background, places,
+    Asked, AsyncFiles, AsyncProcess, AsyncSandbox, Attending, BootId, Claim, EndReason, Exec, ExecStdio,
+    Exposed, ForkError, HOME_ROOT, Held, LOG_BYTES, LogReader, LogStream, OverTimeError, Pillars, Place,
+    Process, ProcessEnd, ProcessId, ProcessInfo, ProcessResult, Sandbox, SessionEnd, SessionError,
+    SessionFacts, SessionSpec, SessionStats, SessionStatus, SessionTrees, Stage, Text, WORKSPACE_ROOT,
+    WorkspaceKind, attend, call_again, forward, into_background, places,
 };
 pub use write_bound::{BEYOND_QUOTA, BeyondBound, Holes, WriteBound};

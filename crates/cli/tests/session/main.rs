@@ -12,6 +12,7 @@ mod many;
 mod over_time;
 mod ports;
 mod protocol;
+mod reboot;
 mod shims;
 mod silence;
 mod terminals;

@@ -65,3 +65,36 @@ pub(super) fn is_running(process: ProcessId) -> bool {
     let is_dead = stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with(['Z', 'X']));
     !is_dead && process.is_there()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// The same pid and the same ticks, but of another start of the machine: not ours to end.
+    #[test]
+    fn a_process_of_another_boot_is_nobody_of_ours() {
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let own = ProcessId::of(child.id() as i32).unwrap();
+        let mut written = serde_json::to_value(own).unwrap();
+        assert_eq!(serde_json::from_value::<ProcessId>(written.clone()).unwrap(), own);
+        assert!(own.boot.is_some() && is_running(own));
+        written["boot"] = "00000000-0000-4000-8000-000000000000".into();
+        let other: ProcessId = serde_json::from_value(written.clone()).unwrap();
+        assert!(!is_running(other));
+        end(other).unwrap();
+        assert!(child.try_wait().unwrap().is_none(), "a process of another boot was killed");
+        for bad in ["", "00000000", "+0000000-0000-4000-8000-000000000000", "not-a-boot-id"] {
+            written["boot"] = bad.into();
+            assert!(serde_json::from_value::<ProcessId>(written.clone()).is_err(), "{bad}");
+        }
+        // As older ones wrote it.
+        let old: ProcessId = serde_json::from_value(json!({ "pid": own.pid, "start": own.start })).unwrap();
+        assert!(is_running(old));
+        end(old).unwrap();
+        assert!(!child.wait().unwrap().success());
+    }
+}

@@ -24,7 +24,7 @@ pub(crate) use link::{Link, in_memory};
 pub use log::{LOG_BYTES, LogReader, LogStream};
 pub use over_time::{HOME_ROOT, OverTimeError, SessionTrees, WORKSPACE_ROOT};
 pub use place::{
-    Asked, EndReason, Pillars, Place, ProcessId, SessionEnd, SessionFacts, WorkspaceKind, places,
+    Asked, BootId, EndReason, Pillars, Place, ProcessId, SessionEnd, SessionFacts, WorkspaceKind, places,
 };
 pub use wire::{
     ProcessEnd, ProcessInfo, ProcessResult, SessionStats, SessionStatus, Stage, Text, call_again,

@@ -82,17 +82,58 @@ pub struct ProcessId {
     pub pid: i32,
     /// In clock ticks since boot.
     pub start: u64,
+    /// Which boot; older sessions did not write it down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<BootId>,
+}
+
+/// What the kernel calls the time from one start of the machine to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct BootId(u128);
+
+impl BootId {
+    /// `None` where /proc does not say.
+    fn now() -> Option<Self> {
+        let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        text.trim_end().to_owned().try_into().ok()
+    }
+}
+
+impl TryFrom<String> for BootId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let digits: String = text.chars().filter(|&char| char != '-').collect();
+        let id = u128::from_str_radix(&digits, 16).map_err(|error| format!("`{text}`: {error}"))?;
+        let id = Self(id);
+        // In one form only.
+        match String::from(id) == text {
+            true => Ok(id),
+            false => Err(format!("`{text}` is no boot id")),
+        }
+    }
+}
+
+impl From<BootId> for String {
+    fn from(BootId(id): BootId) -> Self {
+        let text = format!("{id:032x}");
+        [&text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..]].join("-")
+    }
 }
 
 impl ProcessId {
     /// Of a process that is there now.
     pub(crate) fn of(pid: i32) -> Option<Self> {
         let start = start_time(pid.try_into().ok()?)?;
-        Some(Self { pid, start })
+        Some(Self { pid, start, boot: BootId::now() })
     }
 
+    /// After another start of the machine the same pid and the same ticks may be anybody's.
     pub(crate) fn is_there(self) -> bool {
-        Self::of(self.pid) == Some(self)
+        let Some(now) = Self::of(self.pid) else { return false };
+        let is_other_boot = self.boot.zip(now.boot).is_some_and(|(then, now)| then != now);
+        now.start == self.start && !is_other_boot
     }
 }
 
