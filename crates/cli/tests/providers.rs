@@ -559,6 +559,196 @@ fn a_killed_docker_daemon_leaves_nothing() {
     before.assert_none_since();
 }
 
+/// One that lets no guard in is refused here, one that the daemon does not have by the daemon; nothing runs.
+#[test]
+fn docker_runs_by_a_runtime_that_it_has_and_refuses_the_others_in_words() {
+    if !has_docker() {
+        return;
+    }
+    for identity in Identity::all() {
+        let before = Leftovers::before().without_fds();
+        let scene = Scene::new(identity);
+        let by = |runtime: &str, command: &[&str]| {
+            with_provider("docker", || run(&scene).args(["--runtime", runtime]).run(command.to_vec()))
+        };
+        for (runtime, told) in [
+            ("runsc", "the runtime `runsc` is gVisor, which can't make a sandbox with docker"),
+            ("kata", "the runtime `kata` is Kata, which can't make a sandbox with docker"),
+            ("kata-runtime", "the runtime `kata-runtime` is Kata"),
+            ("no-such", "no-such"),
+        ] {
+            let outcome = by(runtime, &["touch", "ran"]);
+            assert!(outcome.code(125).describe().contains(told), "{}", outcome.describe());
+            assert!(!scene.workspace().join("ran").exists());
+        }
+        let outcome = by("runc", &["true"]);
+        outcome.code(0);
+        assert_eq!(outcome.json.as_ref().expect("JSON")["receipt"]["runtime"], "runc");
+        // crun refuses hosts with cgroup v1 beside v2; where it does not, the sandbox is the same.
+        let outcome = by("crun", &["sh", "-c", "touch ran; id -u"]);
+        match outcome.exit {
+            0 => assert_eq!(outcome.json.as_ref().expect("JSON")["receipt"]["runtime"], "crun"),
+            _ => {
+                assert!(outcome.code(125).describe().contains("hybrid mode"), "{}", outcome.describe());
+                assert!(!scene.workspace().join("ran").exists());
+            }
+        }
+        drop(scene);
+        before.assert_none_since();
+    }
+}
+
+/// What can build sandboxes here, and what each of it can hold.
+#[test]
+fn provider_ls_tells_the_truth_and_changes_nothing() {
+    for identity in Identity::all() {
+        let scene = Scene::new(identity);
+        let ls = |flags: &[&str]| {
+            let words = [&["provider", "ls"][..], flags].concat();
+            Test::in_scene(&scene).verb(words).env("DOCKER_HOST", "unix:///nowhere/docker.sock").call()
+        };
+        let (table, json) = (ls(&[]), ls(&["--json"]));
+        table.code(0);
+        json.code(0);
+        let rows: Vec<serde_json::Value> = serde_json::from_str(&json.output).expect("JSON");
+        let names: Vec<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
+        assert_eq!(names.len(), 6, "{names:?}");
+        assert_eq!(table.output.lines().count(), 6, "{}", table.output);
+        for row in &rows {
+            let name = row["name"].as_str().expect("a name");
+            let line = table.output.lines().find(|line| line.starts_with(&format!("{name}\t"))).expect(name);
+            let available = row["available"] == true;
+            assert_eq!(available, ["native", "bwrap", "oci"].contains(&name), "{row}");
+            let refuses = row["refuses"].as_array().cloned().unwrap_or_default();
+            let enforces = row["enforces"].as_array().expect("clauses").len();
+            let all = ringfence_policy::Clause::ALL.len();
+            assert_eq!(enforces + refuses.len(), if available { all } else { 0 }, "{row}");
+            let said = match (available, refuses.is_empty()) {
+                (false, _) => "nothing here",
+                (true, true) => "every clause",
+                (true, false) => "all but ",
+            };
+            assert!(line.contains(said), "{line}");
+            // What it says is refused is refused, and what it does not say is enforced.
+            if available {
+                for (clause, flags) in [
+                    ("limits.memory", ["--memory", "64M"]),
+                    ("limits.cpus", ["--cpus", "1"]),
+                    ("limits.processes", ["--pids", "30"]),
+                ] {
+                    let told = refuses.iter().any(|refused| refused["clause"] == clause);
+                    let outcome = run(&scene).args(["--provider", name]).args(flags).run(["true"]);
+                    assert_eq!(outcome.exit, if told { 125 } else { 0 }, "{name}: {}", outcome.describe());
+                }
+            }
+        }
+        let docker = rows.iter().find(|row| row["name"] == "docker").expect("docker");
+        assert!(docker["why"].as_str().expect("why").contains("does not answer"), "{docker}");
+    }
+}
+
+/// A container of an owner that is no more is a start's to take away: looking does not.
+#[test]
+fn docker_is_looked_at_and_nothing_taken_away() {
+    if !has_docker() {
+        return;
+    }
+    let scene = Scene::new(Identity::Root);
+    let host = docker().host();
+    with_provider("docker", || run(&scene).run(["true"])).code(0);
+    let docker_says = |words: &[&str]| {
+        let output =
+            std::process::Command::new("docker").args(["-H", &host]).args(words).output().expect("docker");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("text").trim().to_owned()
+    };
+    let image = docker_says(&["images", "-q", "ringfence/empty"]);
+    let namespace = std::fs::read_link("/proc/self/ns/pid").expect("a namespace").display().to_string();
+    let namespace = namespace.trim_matches(|c: char| !c.is_ascii_digit()).to_owned();
+    let owner = format!("ringfence.owner=4194303-1-{namespace}");
+    let label = format!("ringfence.state={}", scene.state().display());
+    let stray = docker_says(&["create", "--label", &owner, "--label", &label, &image, "/none"]);
+    for words in [&["provider", "ls"][..], &["doctor"]] {
+        let _ = Test::in_scene(&scene).verb(words.to_vec()).env("DOCKER_HOST", &host).call();
+        let left = docker_says(&["ps", "-aq", "--no-trunc", "--filter", &format!("label={owner}")]);
+        assert!(left.contains(&stray), "{words:?} took it away");
+    }
+    with_provider("docker", || run(&scene).run(["true"])).code(0);
+    let left = docker_says(&["ps", "-aq", "--no-trunc", "--filter", &format!("label={owner}")]);
+    assert!(!left.contains(&stray), "the next start left it");
+}
+
+/// Which commands would run is shown, and decided by why it can't be used; what no command changes is said.
+#[test]
+fn doctor_fix_does_what_the_cause_asks_for() {
+    use serde_json::Value;
+    let scene = Scene::new(Identity::all()[0]);
+    let nowhere = format!("unix://{}/no.sock", scene.root().display());
+    let fix = |words: &[&str]| {
+        let words = [&["doctor", "--fix"][..], words].concat();
+        Test::in_scene(&scene).verb(words).env("DOCKER_HOST", &nowhere).call()
+    };
+    for provider in ["native", "bwrap", "oci"] {
+        let done = fix(&[provider]);
+        done.code(0).stdout(&format!("{provider}: nothing to do, it can be used\n"));
+        let told: Value = serde_json::from_str(&fix(&[provider, "--yes", "--json"]).output).expect("JSON");
+        assert_eq!(told, serde_json::json!({ "provider": provider, "steps": [], "ran": false }));
+    }
+    for provider in ["gvisor", "microvm"] {
+        for flags in [&["--dry-run"][..], &["--yes"], &["--yes", "--json"], &[]] {
+            let refused = fix(&[&[provider][..], flags].concat());
+            assert_eq!(refused.exit, 125, "{}", refused.describe());
+            let words = format!("the provider `{provider}` is not built into this version");
+            assert!(refused.describe().contains(&words), "{}", refused.describe());
+            assert!(!refused.describe().contains("apt-get"), "{}", refused.describe());
+        }
+    }
+    assert!(fix(&["auto", "--dry-run"]).code(125).errors.contains("is a choice"));
+    // It is not there where the caller says: nothing is installed over it.
+    let down = fix(&["docker", "--dry-run"]);
+    down.code(125).stderr_contains("does not answer").stderr_contains("nothing is installed");
+    if has_docker() && !std::path::Path::new("/var/run/docker.sock").exists() {
+        let stopped = Test::in_scene(&scene).verb(["doctor", "--fix", "docker", "--dry-run"]).call();
+        assert!(stopped.describe().contains("start docker"), "{}", stopped.describe());
+        assert!(!stopped.describe().contains("apt"), "{}", stopped.describe());
+    }
+}
+
+/// On a system whose bubblewrap is not there, in a mount namespace: what would run is shown before anybody is asked.
+#[test]
+fn doctor_fix_shows_the_commands_first() {
+    use serde_json::Value;
+    if !Identity::Root.is_available() || !std::path::Path::new("/usr/bin/apt-get").exists() {
+        return;
+    }
+    let scene = Scene::new(Identity::Root);
+    let fix = |flags: &[&str]| {
+        let ringfence = ringfence_testing::Stage::get().ringfence.display().to_string();
+        let line = "mount --bind /dev/null /usr/bin/bwrap && exec \"$0\" doctor --fix bwrap \"$@\"";
+        let mut command = std::process::Command::new("unshare");
+        command.args(["--mount", "sh", "-c", line, &ringfence]).args(flags);
+        command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", scene.home());
+        command.env("RINGFENCE_STATE_DIR", scene.state()).stdin(std::process::Stdio::null());
+        let output = command.output().expect("unshare (util-linux)");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let install = "env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends bubblewrap";
+    let (code, out, errors) = fix(&["--dry-run"]);
+    assert_eq!((code, out.contains(install)), (Some(1), true), "{out}{errors}");
+    let (code, out, errors) = fix(&["--dry-run", "--json"]);
+    let told: Value = serde_json::from_str(&out).expect("JSON alone on stdout");
+    assert_eq!((code, &told["ran"]), (Some(1), &Value::Bool(false)), "{told}");
+    assert_eq!(told["steps"].as_array().map(Vec::len), Some(2), "{told}");
+    assert!(errors.contains(install), "{errors}");
+    for flags in [&[][..], &["--json"]] {
+        let (code, out, errors) = fix(flags);
+        assert_eq!(code, Some(125), "{out}{errors}");
+        assert!(errors.contains("there is nobody to ask"), "{errors}");
+        assert!(format!("{out}{errors}").contains(install), "{out}{errors}");
+    }
+}
+
 /// Which of two runtimes is the weaker wall is not known, so it is not a project's to choose either.
 #[test]
 fn a_project_may_not_choose_a_runtime() {
