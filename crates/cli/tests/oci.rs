@@ -8,9 +8,10 @@ use ringfence_testing::{Identity, Leftovers, Scene, Test};
 
 const HELD: [&str; 4] = ["--profile", "restrictive", "--waive", "filesystem.landlock"];
 
+// A container is called after its shell's number: a runtime's cgroup on the host is called after the container, whoever's it is.
 /// crun looks at the cgroups of the host, and refuses v1 beside v2: where that is so it is shown none.
-const CRUN: &str = "mount -t tmpfs none /sys/fs/cgroup && exec crun --cgroup-manager=disabled --root \"$0\" run --bundle \"$1\" job";
-const RUNC: &str = "exec runc --root \"$0\" run --bundle \"$1\" job";
+const CRUN: &str = "mount -t tmpfs none /sys/fs/cgroup && exec crun --cgroup-manager=disabled --root \"$0\" run --bundle \"$1\" job-$$";
+const RUNC: &str = "exec runc --root \"$0\" run --bundle \"$1\" job-$$";
 
 fn write_bundle(scene: &Scene, flags: &[&str], command: &[&str]) -> std::path::PathBuf {
     let directory = scene.path("job");
