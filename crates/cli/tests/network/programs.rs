@@ -253,7 +253,8 @@ fn proposed(program: &Program, run: impl Fn(&[String]) -> Outcome) -> Result<(),
         }
         let has_port = rule.ends_with(&format!(":{}", program.port));
         let remedy = denial["remedy"].as_str().unwrap_or_default();
-        if !has_port && !(remedy.contains("ports 80 and 443") && remedy.contains(&format!("`{rule}:PORT`"))) {
+        let says_ports = remedy.contains("ports 80 and 443") && remedy.contains(&format!("`{rule}:PORT`"));
+        if !has_port && !says_ports {
             return Err(why(format!("the denial does not say what the flag opens: {denial}")));
         }
         rules.push(rule.to_owned());
