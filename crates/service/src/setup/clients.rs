@@ -211,8 +211,9 @@ pub(super) fn notes(spec: &SetupSpec) -> Vec<String> {
                 outside; it can't bring the shell back",
             Client::Opencode if spec.scope == SetupScope::User => "open: a project that you cloned can bring plugins and \
                 MCP servers of its own, which run outside; where it turns `bash` on again, a plugin of ours stops it",
-            Client::Opencode => "open: an agent or another settings file of the project that turns `bash` on again has \
-                it, and its plugins and MCP servers run outside; `--scope user` stops the first by a plugin",
+            Client::Opencode => "open: an agent, another settings file of the project, or a rule of `permission.bash` in \
+                any of them, yours too, turns `bash` on again, and its plugins and MCP servers run outside; `--scope user` \
+                stops the first by a plugin",
         }
         .to_owned());
         if spec.scope == SetupScope::Project && matches!(spec.client, Client::Codex | Client::Gemini) {
