@@ -3,10 +3,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
+use ringfence_bench::{Daemon, is_in_path, succeeds};
 use serde_json::json;
 
 use crate::contenders::Way;
@@ -16,8 +16,6 @@ const NAME: &str = "ringfence-bench";
 const SLEEP: &str = "/bin/sleep";
 /// All that is run in a container.
 const PROGRAMS: [&str; 2] = ["/bin/true", SLEEP];
-/// A daemon has so long to answer, and to end.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Container {
     pub(crate) way: Way,
@@ -106,11 +104,6 @@ fn make_root(stage: &Path) -> Result<PathBuf> {
     Ok(root)
 }
 
-fn is_in_path(name: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| directory.join(name).exists())
-}
-
 fn run(stage: &Stage, root: &Path, container: Container) -> Result<Container> {
     let name = container.tool[0].clone();
     ensure!(is_in_path(&name), "not installed");
@@ -140,66 +133,11 @@ fn run(stage: &Stage, root: &Path, container: Container) -> Result<Container> {
     Ok(container)
 }
 
-/// Its last words are why.
-fn succeeds(command: &mut Command) -> Result<()> {
-    // Not pipes: a container that is detached would hold them.
-    let log = tempfile::NamedTempFile::new()?;
-    let status = command.stdout(log.reopen()?).stderr(log.reopen()?).status().context("not installed")?;
-    let said = fs::read_to_string(log.path()).unwrap_or_default();
-    let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
-    ensure!(status.success(), "{}", last.trim().chars().take(160).collect::<String>());
-    Ok(())
-}
-
-/// Docker's daemon, without a network.
-struct Daemon(Child);
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        // It ends its own helpers when it is told to, and not when it is killed.
-        let pid = self.0.id().to_string();
-        let _ = Command::new("kill").args(["-TERM", &pid]).status();
-        let deadline = Instant::now() + PATIENCE;
-        while matches!(self.0.try_wait(), Ok(None)) {
-            if Instant::now() > deadline {
-                let _ = self.0.kill();
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
-
 fn docker(stage: &Stage, root: &Path) -> Result<Container> {
-    ensure!(is_in_path("docker") && is_in_path("dockerd"), "not installed");
-    let place = stage.path().join("docker");
-    fs::create_dir_all(&place)?;
-    let at = |name: &str| place.join(name).display().to_string();
-    let host = format!("unix://{}", at("socket"));
-    let mut daemon = Command::new("setpriv");
-    daemon.args(["--pdeathsig", "TERM", "dockerd", "--iptables=false", "--ip6tables=false", "--bridge=none"]);
-    daemon.args([
-        "--data-root",
-        &at("data"),
-        "--exec-root",
-        &at("exec"),
-        "--pidfile",
-        &at("pid"),
-        "--host",
-        &host,
-    ]);
-    let daemon = daemon.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-    let tool = ["docker", "--host", &host].map(str::to_owned).to_vec();
-    let container = Container { way: Way::Docker, tool, _daemon: Some(Daemon(daemon)) };
-    let deadline = Instant::now() + PATIENCE;
-    while let Err(error) = succeeds(&mut container.call(&["version"])) {
-        if Instant::now() > deadline {
-            bail!("its daemon does not start: {error:#}");
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let archive = place.join("root.tar");
-    succeeds(Command::new("tar").arg("-C").arg(root).arg("-cf").arg(&archive).arg("."))?;
-    succeeds(&mut container.call(&["import", &archive.display().to_string(), NAME]))?;
+    let daemon = Daemon::start(&stage.path().join("docker"))?;
+    let tool = ["docker", "--host", daemon.socket()].map(str::to_owned).to_vec();
+    daemon.import(root, NAME)?;
+    let container = Container { way: Way::Docker, tool, _daemon: Some(daemon) };
     let words = ["run", "--detach", "--network=none", "--name", NAME, NAME, SLEEP, "100000"];
     succeeds(&mut container.call(&words))?;
     Ok(container)
