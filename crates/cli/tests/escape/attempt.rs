@@ -8,7 +8,7 @@ use std::any::Any;
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 
-use ringfence_testing::{Identity, Outcome, Pool, Scene, Session, Stage, Test, Victim};
+use ringfence_testing::{Identity, Outcome, Pool, Scene, Session, Stage, Test, Victim, provider_flags};
 
 use crate::hostile;
 use crate::row::{InSession, Row, Shown};
@@ -285,6 +285,9 @@ impl Attempt {
         let needs_root = matches!(twin, Twin::HostAsRoot | Twin::HostAsUser);
         if needs_root && !Identity::Root.is_available() {
             return Ok(Shown::Skipped("needs root".into()));
+        }
+        if !matches!(twin, Twin::With(_) | Twin::ReachesKernel) && !provider_flags().is_empty() {
+            return Ok(Shown::Skipped("no sandbox is in it: shown where `native` makes the others".into()));
         }
         let scene = Scene::new(identity);
         let props = (self.set_up)(&scene);
