@@ -203,11 +203,70 @@ fn no_file_of_the_users_is_written_to() {
         scene.mkdir("home/.config/git");
         let home = scene.home().display().to_string();
         for flags in [["--write", home.as_str()], ["--read", home.as_str()]] {
-            Test::in_scene(scene).plain().args(flags).run(["true"]).code(0);
+            Test::in_scene(scene).plain().args(flags).plain().run(["true"]).code(0);
         }
         let config = scene.home().join(".config/git");
         Test::in_scene(scene).plain().cwd(&config).run(["true"]).code(0);
         assert_eq!(scene.read("home/.gitconfig").as_deref(), Some("[core]\n\tpager = less\n"));
         assert!(!config.join("ignore").exists());
+    });
+}
+
+/// A command that ran in the workspace can put programs into a virtual environment that its user has on PATH, under
+/// names that ringfence starts outside: with the key of the secret store, or with root's rights.
+#[test]
+fn programs_that_the_workspace_plants_are_not_run_outside() {
+    each(|scene| {
+        let marker = scene.path("outside/ran");
+        let plant = |place: &str, name: &str, then: &str| {
+            let path = format!("{place}/{name}");
+            scene.write(&path, &format!("#!/bin/sh\necho {name} >> {}\n{then}\n", marker.display()));
+            fs::set_permissions(scene.path(&path), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+                .unwrap();
+        };
+        scene.mkdir("outside");
+        for name in ["secret-tool", "mkfs.ext4", "mount", "helper"] {
+            plant("ws/.venv/bin", name, "cat; exit 0");
+        }
+        plant("outside/bin", "helper", "echo a-value-that-is-long");
+        let path = format!("{}:.:/usr/sbin:/usr/bin:/sbin:/bin", scene.path("ws/.venv/bin").display());
+        let ran = || scene.read("outside/ran").unwrap_or_default();
+        // By their names they are what is found first.
+        let mut twin = Command::new("sh");
+        twin.args(["-c", "secret-tool lookup x </dev/null && mkfs.ext4 </dev/null && mount </dev/null"]);
+        scene.identity.apply(twin.env("PATH", &path).stdout(Stdio::null()));
+        assert!(twin.status().unwrap().success());
+        assert_eq!(ran(), "secret-tool\nmkfs.ext4\nmount\n");
+        fs::remove_file(&marker).unwrap();
+
+        let test = || {
+            let bus = ("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent");
+            Test::in_scene(scene).env("PATH", &path).env(bus.0, bus.1)
+        };
+        let set = test().verb(["secret", "set", "T", "--from-stdin"]).stdin("a-value-that-is-long").call();
+        set.code(0).stdout_contains("the key to it is in its key file");
+        let book = scene.state().join("secrets/secrets.json");
+        let text = fs::read_to_string(&book).unwrap();
+        fs::write(&book, text.replace("\"key\": \"file\"", "\"key\": \"keyring\"")).unwrap();
+        let with = |source: &str, path: &str| {
+            let secret = format!("T={source}@nobody.invalid");
+            let flags = ["--allow-host", "nobody.invalid", "--secret", &secret];
+            test().env("PATH", path).args(flags).run(["true"])
+        };
+        with("store:T", &path).code(125).stderr_contains("keyring");
+        with("cmd:helper", &path).code(125).stderr_contains("status: 127");
+        if scene.identity == Identity::Root {
+            let sized = ["workspace", "create", "sized", "--size", "16M"];
+            test().verb(sized).call().code(0);
+            let name = format!("planted-{}", std::process::id());
+            let create = ["session", "create", "--name", &name, "--workspace-name", "sized"];
+            test().verb(create).call().code(0);
+            test().verb(["session", "rm", &name]).call().code(0);
+        }
+        assert_eq!(ran(), "", "a planted program ran outside");
+        // What is not the sandbox's to write is the caller's own choice.
+        let own = format!("{}:{path}", scene.path("outside/bin").display());
+        let _ = with("cmd:helper", &own);
+        assert_eq!(ran(), "helper\n");
     });
 }

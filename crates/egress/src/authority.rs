@@ -26,8 +26,8 @@ use crate::lock::Lock;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// A clock inside, in a virtual machine for example, may be behind.
 const BEFORE: Duration = DAY;
-/// A session may last for weeks; the key lasts as long as it does.
-const AUTHORITY: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// Beyond any session: the key is gone when its sandbox is, and programs inside read the certificate once.
+const AUTHORITY: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 const LEAF: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// A leaf is made anew when this much of its time is over.
 const FRESH: Duration = Duration::from_secs(3 * 24 * 60 * 60);

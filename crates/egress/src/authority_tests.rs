@@ -95,6 +95,20 @@ fn its_time_is_short() {
     assert!(verify(&authority, "api.example.com", after(8)).is_err());
 }
 
+/// A session may live for months, and programs inside trust what they read at its start.
+#[test]
+fn the_authority_outlives_any_session() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("ca.pem");
+    std::fs::write(&file, authority().pem()).unwrap();
+    let year = 365 * 86_400;
+    for (seconds, lives) in [(5 * year, true), (20 * year, false)] {
+        let mut openssl = Command::new("openssl");
+        openssl.args(["x509", "-noout", "-checkend", &seconds.to_string(), "-in"]).arg(&file);
+        assert_eq!(openssl.status().expect("openssl is installed").success(), lives, "{seconds}");
+    }
+}
+
 #[test]
 fn no_two_are_alike_and_a_host_is_made_once() {
     let (one, two) = (authority(), authority());

@@ -16,7 +16,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::admission::Admission;
 use crate::gate::Gate;
-use crate::relay::prepare;
+use crate::own::is_own_address;
+use crate::relay::{bound_buffers, prepare};
 use crate::resolve::LookupError;
 use crate::upstream::{Proxy, ProxyKind, Purpose};
 
@@ -99,6 +100,9 @@ fn finish<T>(admission: &Admission, reached: Result<T, DialError>) -> Result<T, 
 async fn directly(gate: &Gate, admission: &Admission) -> Result<TcpStream, DialError> {
     let addresses = addresses(gate, admission).await?;
     let stream = connect(&addresses).await?;
+    if gate.is_crowded() {
+        bound_buffers(&stream);
+    }
     admission.dialled(stream.peer_addr()?.ip());
     Ok(stream)
 }
@@ -126,18 +130,27 @@ async fn addresses(gate: &Gate, admission: &Admission) -> Result<Vec<SocketAddr>
             LookupError::Failed(_) => DialError::Failed(io::Error::other(error.to_string())),
         })?,
     };
-    let mut refused = NetworkReason::Unresolved;
+    let mut refused = DialError::Refused(NetworkReason::Unresolved);
     let mut checked = Vec::new();
     for address in found {
-        match gate.rules().check_address(host, port, address) {
+        match check(gate, host, port, address) {
             Ok(()) => checked.push(address.to_canonical()),
-            Err(reason) => refused = reason,
+            Err(error) => refused = error,
         }
     }
     if checked.is_empty() {
-        return Err(DialError::Refused(refused));
+        return Err(refused);
     }
     Ok(in_turn(checked).into_iter().map(|address| SocketAddr::new(address, port)).collect())
+}
+
+/// By its class, and that it is not this machine's own. What can't be told is not dialled.
+fn check(gate: &Gate, host: &Host, port: u16, address: IpAddr) -> Result<(), DialError> {
+    gate.rules().check_address(host, port, address).map_err(DialError::Refused)?;
+    if is_own_address(address)? {
+        gate.rules().check_own(host, port, address).map_err(DialError::Refused)?;
+    }
+    Ok(())
 }
 
 /// IPv6 and IPv4 by turns, IPv6 first; each family as DNS gave it.
@@ -198,10 +211,7 @@ async fn through(gate: &Gate, admission: &Admission, proxy: &Proxy) -> Result<Tc
 /// A proxy gets names as names; an address can be checked here.
 fn check_literal(gate: &Gate, admission: &Admission) -> Result<(), DialError> {
     match admission.host() {
-        Host::Address(address) => gate
-            .rules()
-            .check_address(admission.host(), admission.port(), *address)
-            .map_err(DialError::Refused),
+        Host::Address(address) => check(gate, admission.host(), admission.port(), *address),
         Host::Name(name) if name.is_localhost() => Err(DialError::Refused(NetworkReason::Unresolved)),
         Host::Name(_) => Ok(()),
     }
@@ -218,7 +228,11 @@ async fn reach_proxy(gate: &Gate, proxy: &Proxy) -> Result<TcpStream, DialError>
     };
     let addresses: Vec<_> =
         in_turn(addresses).into_iter().map(|address| SocketAddr::new(address, proxy.port)).collect();
-    connect(&addresses).await.map_err(|error| unreachable(error.to_string()))
+    let stream = connect(&addresses).await.map_err(|error| unreachable(error.to_string()))?;
+    if gate.is_crowded() {
+        bound_buffers(&stream);
+    }
+    Ok(stream)
 }
 
 #[cfg(test)]

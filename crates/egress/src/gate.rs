@@ -12,7 +12,7 @@ use ringfence_policy::{Host, NetworkReason, NetworkRules};
 
 use crate::admission::{Admission, Asked};
 use crate::event::{Event, Via};
-use crate::limits::{Bandwidth, Connections};
+use crate::limits::{Bandwidth, Budget, Connections};
 use crate::lock::Lock;
 use crate::meter::Counts;
 use crate::names::{Names, is_fake};
@@ -31,6 +31,8 @@ pub(crate) struct Shared {
     pub(crate) outbox: Outbox,
     pub(crate) connections: Connections,
     pub(crate) bandwidth: Bandwidth,
+    /// For the heads of requests that wait for their answer.
+    pub(crate) heads: Budget,
     pub(crate) resolver: Resolver,
     pub(crate) proxies: Proxies,
     /// There if some host's TLS is terminated or some secret is to be swapped.
@@ -70,6 +72,15 @@ impl Gate {
 
     pub(crate) fn bandwidth(&self) -> &Bandwidth {
         &self.0.bandwidth
+    }
+
+    pub(crate) fn heads(&self) -> &Budget {
+        &self.0.heads
+    }
+
+    /// See [`Connections::is_crowded`].
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.0.connections.is_crowded()
     }
 
     pub(crate) fn resolver(&self) -> &Resolver {

@@ -3,12 +3,12 @@
 use hyper::{HeaderMap, Request, Response, Version};
 use ringfence_policy::NetworkReason;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 use super::body::{empty, text};
 use super::testing::*;
 use crate::event::Event;
-use crate::testing::{Scene, Stage};
+use crate::testing::{Scene, Stage, rules};
 
 pub(super) const NAME: &str = "web.example.com";
 pub(super) const PORT: u16 = 8081;
@@ -79,6 +79,74 @@ async fn the_port_of_a_host_counts_and_http_1_0_may_leave_it_out() {
     assert!(answer.contains(" 200 OK\r\n"), "{answer}");
     assert_eq!(origin.last().header("host").as_deref(), Some("web.example.com:8081"));
     assert_eq!(origin.last().version, Version::HTTP_11);
+}
+
+/// Nobody can say which names an address has; what is denied stays so, and what has rules is reached by its own name.
+#[tokio::test]
+async fn an_address_may_be_called_by_a_name() {
+    let origin = Origin::clear().await;
+    let mut scene = Scene::allow(&["192.0.2.1:8081"]);
+    scene.network.deny = rules(&["denied.example"]);
+    scene.network.http.push(http_rule("ruled.example", &[], &[]));
+    let stage = Stage::start(scene.leading("192.0.2.1", origin.address)).await;
+    let ask = async |host: &str| {
+        let mut client = TcpStream::connect(stage.http_proxy).await.unwrap();
+        client.write_all(b"CONNECT 192.0.2.1:8081 HTTP/1.1\r\nHost: 192.0.2.1:8081\r\n\r\n").await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(client.read_u8().await.unwrap());
+        }
+        assert!(head.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&head));
+        client.write_all((get(host) + "\r\n").as_bytes()).await.unwrap();
+        one_answer(&mut client).await
+    };
+    for (host, sent) in [
+        ("192.0.2.1:8081", "192.0.2.1:8081"),
+        ("web.example.com:8081", "web.example.com:8081"),
+        ("Web.Example.com.:8081", "web.example.com:8081"),
+    ] {
+        let answer = ask(host).await;
+        assert!(answer.contains(" 200 "), "{host}: {answer}");
+        assert_eq!(origin.last().header("host").as_deref(), Some(sent));
+    }
+    let asked = origin.seen().len();
+    for host in [
+        "denied.example:8081",
+        "ruled.example:8081",
+        "localhost:8081",
+        "web.example.com",
+        "web.example.com:80",
+        "192.0.2.2:8081",
+    ] {
+        let answer = ask(host).await;
+        assert!(answer.contains(" 403 "), "{host}: {answer}");
+    }
+    assert_eq!(origin.seen().len(), asked);
+    stage
+        .event(|event| match event {
+            Event::Denied { reason: NetworkReason::Denied { rule }, .. } => Some(rule.clone()),
+            _ => None,
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn heads_of_requests_that_wait_have_a_bound_together() {
+    let origin = Origin::clear().await;
+    let mut scene = Scene::allow(&["web.example.com:8081"]).leading(NAME, origin.address);
+    scene.heads = 2_000;
+    let stage = Stage::start(scene).await;
+    let large = format!("{}X-Large: {}\r\n\r\n", get("web.example.com:8081"), "y".repeat(3_000));
+    let answer = raw(stage.connect(NAME, PORT).await, large.as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("too many requests"), "{answer}");
+    assert_eq!(origin.seen().len(), 0);
+    // What was held is free again.
+    for _ in 0..20 {
+        let mut client = stage.connect(NAME, PORT).await;
+        let small = format!("{}X-Small: {}\r\n\r\n", get("web.example.com:8081"), "y".repeat(1_000));
+        client.write_all(small.as_bytes()).await.unwrap();
+        assert!(one_answer(&mut client).await.contains(" 200 "));
+    }
 }
 
 #[tokio::test]

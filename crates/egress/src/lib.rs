@@ -22,6 +22,7 @@ mod lock;
 mod meter;
 mod names;
 mod outbox;
+mod own;
 mod privileges;
 mod proxy;
 mod relay;
@@ -35,6 +36,7 @@ mod socks;
 mod stock;
 mod store;
 mod swap;
+mod syscalls;
 mod terminate;
 #[cfg(test)]
 mod testing;
@@ -42,6 +44,7 @@ mod upstream;
 
 pub use addresses::{DNS, FAKE_V4, FAKE_V6, HTTP_PROXY, SOCKS_PROXY, fake_address};
 pub use event::{Event, Order, SocketRole, Via};
+pub use own::is_own_address;
 pub use serve::run;
 pub use setup::{SecretSetup, Setup, Upstream};
 pub use store::{KeyPlace, SecretStore, StoreError};

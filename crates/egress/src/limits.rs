@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -11,6 +11,9 @@ use ringfence_policy::NetworkReason;
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::lock::Lock;
+
+/// So many connections have as much memory as their speed takes.
+pub(crate) const CROWD: u32 = 32;
 
 /// Places for connections.
 pub(crate) struct Connections {
@@ -26,6 +29,11 @@ impl Connections {
         Self { limit, open: Arc::default() }
     }
 
+    /// Are there more than a program that is no flood has at one time? Then each gets less of what they share.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.open.load(Ordering::Relaxed) > CROWD
+    }
+
     pub(crate) fn take(&self) -> Result<Place, NetworkReason> {
         let taken = self.open.fetch_add(1, Ordering::Relaxed);
         // Made first, so that its drop gives the place back where there was none.
@@ -37,6 +45,33 @@ impl Connections {
 impl Drop for Place {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Bytes that all connections together may hold of one kind.
+pub(crate) struct Budget(Arc<AtomicUsize>);
+
+/// A part of it; back again when dropped.
+pub(crate) struct Held {
+    left: Arc<AtomicUsize>,
+    bytes: usize,
+}
+
+impl Budget {
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self(Arc::new(bytes.into()))
+    }
+
+    pub(crate) fn take(&self, bytes: usize) -> Option<Held> {
+        let less = |left: usize| left.checked_sub(bytes);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).ok()?;
+        Some(Held { left: self.0.clone(), bytes })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.left.fetch_add(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -185,6 +220,28 @@ mod tests {
         }
         drop(first);
         assert!(connections.take().is_ok());
+    }
+
+    #[test]
+    fn a_crowd_is_known() {
+        let connections = Connections::new(u32::MAX);
+        let few: Vec<_> = (0..CROWD).map(|_| connections.take().ok().unwrap()).collect();
+        assert!(!connections.is_crowded());
+        let one_more = connections.take().ok().unwrap();
+        assert!(connections.is_crowded());
+        drop((few, one_more));
+        assert!(!connections.is_crowded());
+    }
+
+    #[test]
+    fn a_budget_is_used_up_and_comes_back() {
+        let budget = Budget::new(10);
+        let most = budget.take(8).unwrap();
+        assert!(budget.take(3).is_none());
+        let rest = budget.take(2).unwrap();
+        assert!(budget.take(1).is_none());
+        drop((most, rest));
+        assert!(budget.take(10).is_some());
     }
 
     #[tokio::test]

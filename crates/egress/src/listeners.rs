@@ -19,9 +19,10 @@ use tokio::time::{Instant, sleep};
 
 use crate::connection::{Front, serve};
 use crate::gate::Gate;
+use crate::limits::CROWD;
 use crate::lock::Lock;
 use crate::names::Chosen;
-use crate::relay::prepare_listener;
+use crate::relay::{bound_buffers, prepare_listener};
 use crate::stock::{Family, Stock};
 
 const BACKLOG: i32 = 1024;
@@ -126,6 +127,9 @@ impl Listeners {
                 if place.count() > most {
                     crate::carry::turn_away(&client);
                     continue;
+                }
+                if place.count() > CROWD as usize {
+                    bound_buffers(&client);
                 }
                 let (gate, front) = (gate.clone(), front.clone());
                 tokio::spawn(async move {

@@ -19,6 +19,11 @@ use crate::setup::StartError;
 /// More descriptors than this are of no use to one sandbox.
 const MOST_FILES: u64 = 65_536;
 
+/// The program itself, its buffers, and names by the thousand.
+const MEMORY: u64 = 256 << 20;
+/// HTTP/2 through TLS on both sides, with full windows.
+const MEMORY_OF_ONE: u64 = 512 << 10;
+
 /// Nobody may look into this process or find it in a core file. First of all: before a secret is in memory.
 pub(crate) fn hide() -> Result<(), StartError> {
     step("become invisible to others", set_dumpable(false))?;
@@ -51,6 +56,18 @@ pub(crate) fn drop_privileges(owner: BorrowedFd<'_>, become_id: Option<u32>) -> 
         Ok(false) => Ok(files),
         _ => Err(failed("end with the owner", &io::ErrorKind::BrokenPipe.into())),
     }
+}
+
+/// What egress may have of memory: what it is, and what it takes to carry so many connections. The rest is some
+/// flood's, and an egress that dies of it takes the network with it, and nothing else of the machine.
+pub(crate) fn bound_memory(connections: u32) -> Result<(), StartError> {
+    let most = MEMORY + u64::from(connections) * MEMORY_OF_ONE;
+    step("bound its own memory", set_limit(Resource::Data, most))
+}
+
+/// The last thing that is given up: how to do anything but serve.
+pub(crate) fn close_syscalls() -> Result<(), StartError> {
+    step("close the system calls that it does not need", crate::syscalls::close())
 }
 
 /// A session of its own: the terminal's signals are for the command. And none of the caller's stdio.

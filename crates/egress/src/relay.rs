@@ -20,6 +20,9 @@ use tokio::net::TcpStream;
 
 pub(crate) use pump::{Pump, Way};
 
+/// For each of the four that a connection has. The kernel doubles it.
+const BUFFER: usize = 64 << 10;
+
 /// Wait for both directions. If one fails the other end hears of it as a reset, as it would without us between.
 pub(crate) async fn both(
     outward: impl Future<Output = io::Result<()>>,
@@ -47,6 +50,12 @@ pub(crate) fn prepare(socket: impl AsFd) {
     let _ = rustix::net::sockopt::set_socket_keepalive(&socket, true);
 }
 
+/// One of a crowd: what the kernel holds of it, where somebody does not read, is bounded. That costs speed over long ways.
+pub(crate) fn bound_buffers(socket: impl AsFd) {
+    let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&socket, BUFFER);
+    let _ = rustix::net::sockopt::set_socket_send_buffer_size(&socket, BUFFER);
+}
+
 /// The same for what listens inside: what is accepted has its options. The way to a client is this machine's memory, which
 /// loses nothing and is never full, so a host's pacing (BBR) would only make it wait.
 pub(crate) fn prepare_listener(listener: impl AsFd) {
@@ -68,6 +77,31 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
+
+    #[tokio::test]
+    async fn what_the_kernel_holds_of_one_of_a_crowd_is_bounded() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (client, accepted) =
+            tokio::join!(TcpStream::connect(listener.local_addr().unwrap()), listener.accept());
+        let (client, (accepted, _)) = (client.unwrap(), accepted.unwrap());
+        let fill = || {
+            let mut sent = 0;
+            while let Ok(count) = client.try_write(&[0; 64 << 10]) {
+                sent += count;
+            }
+            sent
+        };
+        bound_buffers(&client);
+        bound_buffers(&accepted);
+        client.writable().await.unwrap();
+        let mut sent = 0;
+        // The kernel moves what is sent to the other side by and by.
+        for _ in 0..50 {
+            sent += fill();
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        }
+        assert!((64 << 10..=4 * BUFFER).contains(&sent), "{sent}");
+    }
 
     #[tokio::test]
     async fn what_is_accepted_inside_is_not_paced() {

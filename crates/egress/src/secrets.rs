@@ -51,7 +51,7 @@ pub(crate) fn load(setup: &Setup) -> Result<Secrets, StartError> {
 
 fn load_one(secret: &SecretSetup, rule: Option<&SecretRule>, setup: &Setup) -> Result<Secret, Problem> {
     let rule = rule.ok_or_else(|| Problem::new("the policy has no rule for it", "report this as a bug"))?;
-    let value = fetch::fetch(&secret.from, &setup.secret_store)?;
+    let value = fetch::fetch(&secret.from, &setup.secret_store, &setup.written)?;
     check(value.expose_secret(), &secret.placeholder)?;
     Ok(Secret { placeholder: secret.placeholder.clone(), value, rule: secret.rule, body: rule.body })
 }

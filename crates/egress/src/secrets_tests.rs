@@ -9,7 +9,7 @@ use crate::store::SecretStore;
 const PLANTED: &str = "planted-value-0123456789";
 
 fn from(source: SecretSource) -> Result<String, Problem> {
-    fetch(&source, Path::new("/nonexistent")).map(|value| value.expose_secret().to_owned())
+    fetch(&source, Path::new("/nonexistent"), &[]).map(|value| value.expose_secret().to_owned())
 }
 
 fn file(directory: &Path, content: &[u8]) -> SecretSource {
@@ -29,7 +29,7 @@ fn each_source_gives_its_value() {
     }
     assert_eq!(from(SecretSource::Command("printf 'a%s\\n' b".into())).unwrap(), "ab");
     SecretStore::open_with_key_file(root.path()).set("TOKEN", &PLANTED.into()).unwrap();
-    let stored = fetch(&SecretSource::Store("TOKEN".into()), root.path()).unwrap();
+    let stored = fetch(&SecretSource::Store("TOKEN".into()), root.path(), &[]).unwrap();
     assert_eq!(stored.expose_secret(), PLANTED);
 }
 

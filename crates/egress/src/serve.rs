@@ -6,21 +6,25 @@ use std::sync::Arc;
 
 use ringfence_linux::{exit_now, send_with_fds};
 use ringfence_policy::NetworkRules;
+use tokio::runtime::Runtime;
 
 use crate::channel::Channel;
 use crate::event::Event;
 use crate::gate::{Gate, Shared};
-use crate::limits::{Bandwidth, Connections};
+use crate::limits::{Bandwidth, Budget, Connections};
 use crate::listeners::Caps;
 use crate::names::Names;
 use crate::outbox::Outbox;
-use crate::privileges::{drop_privileges, hide};
+use crate::privileges::{bound_memory, close_syscalls, drop_privileges, hide};
 use crate::resolve::{Files, Resolver};
 use crate::secrets;
 use crate::server::Server;
 use crate::setup::{Setup, StartError};
 use crate::terminate::Terminator;
 use crate::upstream::Proxies;
+
+/// Far above what programs send that read their answers.
+const HEADS: usize = 32 << 20;
 
 /// Be the egress process of one sandbox, for as long as the owner keeps its end of the channel. For a process that was
 /// just forked: it closes everything else, leaves the terminal and never returns.
@@ -41,6 +45,9 @@ struct Prepared {
     terminator: Option<Terminator>,
     proxies: Proxies,
     caps: Caps,
+    /// Connections at one time.
+    connections: u32,
+    runtime: Runtime,
 }
 
 fn prepare(setup: &Setup, owner: &OwnedFd) -> Result<Prepared, StartError> {
@@ -51,23 +58,34 @@ fn prepare(setup: &Setup, owner: &OwnedFd) -> Result<Prepared, StartError> {
     let terminator =
         if terminates { Some(Terminator::new(setup, &rules, secrets::load(setup)?)?) } else { None };
     let files = drop_privileges(owner.as_fd(), setup.become_id)?;
-    Ok(Prepared { rules, terminator, proxies, caps: Caps::for_descriptors(files) })
+    let caps = Caps::for_descriptors(files);
+    let most = u32::try_from(caps.accepted).unwrap_or(u32::MAX);
+    let connections = setup.connections.map_or(most, |asked| asked.min(most));
+    bound_memory(connections)?;
+    // It makes descriptors for itself that nothing makes afterwards.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| StartError {
+        what: "start the network's process".to_owned(),
+        why: error.to_string(),
+        fix: "run `ringfence doctor`, or run without a network".to_owned(),
+    })?;
+    close_syscalls()?;
+    Ok(Prepared { rules, terminator, proxies, caps, connections, runtime })
 }
 
 fn serve(setup: &Setup, prepared: Prepared, owner: OwnedFd) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let Prepared { rules, terminator, proxies, caps, connections, runtime } = prepared;
     let (outbox, ended) = runtime.block_on(async {
         let channel = Arc::new(Channel::new(owner)?);
         let outbox = Outbox::new(channel.clone());
-        let Prepared { rules, terminator, proxies, caps } = prepared;
         let authority = terminator.as_ref().map(Terminator::authority_pem);
-        let most = u32::try_from(caps.accepted).unwrap_or(u32::MAX);
         let gate = Gate::new(Shared {
             rules,
             names: Names::new(),
             outbox: outbox.clone(),
-            connections: Connections::new(setup.connections.unwrap_or(most)),
+            connections: Connections::new(connections),
             bandwidth: Bandwidth::new(setup.bandwidth),
+            heads: Budget::new(HEADS),
             resolver: Resolver::new(Files::default()),
             proxies,
             terminator,

@@ -40,6 +40,8 @@ pub struct Setup {
     pub become_id: Option<u32>,
     /// Where `ringfence secret` keeps its values.
     pub secret_store: std::path::PathBuf,
+    /// Directories that the sandbox may write: no program for a secret's command is taken from there.
+    pub written: Vec<std::path::PathBuf>,
 }
 
 /// Why egress can't start; becomes `Event::Failed`. Never holds a secret's value.

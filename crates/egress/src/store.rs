@@ -73,7 +73,7 @@ struct Book {
 impl SecretStore {
     /// Nothing is read or made yet: a store without a file is an empty one.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
-        Ok(Self { directory: directory.to_owned(), keyring: key::Keyring::default() })
+        Ok(Self { directory: directory.to_owned(), keyring: key::Keyring::of_the_system() })
     }
 
     /// The same without a look at the keyring, so that a test touches nothing of its user.

@@ -5,6 +5,7 @@
 //! can't swap anything.
 
 mod basic;
+mod escapes;
 mod forms;
 mod replace;
 

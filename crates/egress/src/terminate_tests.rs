@@ -119,6 +119,12 @@ async fn rules_hold_for_each_request() {
         get("/repos\\..\\user", ""),
         get("/repos/x", "X-HTTP-Method-Override: DELETE\r\n"),
         get("/repos/x", "X-Original-URL: /user\r\n"),
+        get("/repos/x", "X-Original-URI: /user\r\n"),
+        get("/repos/x", "X-Forwarded-Uri: /user\r\n"),
+        get("/repos/x", "X-Forwarded-Path: /user\r\n"),
+        get("/repos/x", "X-Forwarded-Host: other.example.com\r\n"),
+        get("/repos/x", "X-Host: other.example.com\r\n"),
+        get("/repos/x", "Forwarded: for=192.0.2.1;host=other.example.com\r\n"),
         get("https://api.example.com:8443/user", ""),
     ] {
         let mut client = connect(&stage, "http/1.1").await;

@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use crate::channel::Channel;
 use crate::event::{Event, Order, SocketRole};
 use crate::gate::{Gate, Shared};
-use crate::limits::{Bandwidth, Connections};
+use crate::limits::{Bandwidth, Budget, Connections};
 use crate::listeners::Caps;
 use crate::lock::Lock;
 use crate::names::Names;
@@ -44,6 +44,7 @@ pub(crate) struct Scene {
     pub(crate) terminator: Option<Terminator>,
     pub(crate) connections: u32,
     pub(crate) bandwidth: Option<u64>,
+    pub(crate) heads: usize,
     pub(crate) learn: bool,
     pub(crate) names: u32,
     pub(crate) caps: Caps,
@@ -62,6 +63,7 @@ impl Scene {
             terminator: None,
             connections: 4096,
             bandwidth: None,
+            heads: 1 << 20,
             learn: false,
             names: 200,
             caps: Caps { listeners: 500, accepted: 4096 },
@@ -118,6 +120,7 @@ impl Stage {
             outbox: outbox.clone(),
             connections: Connections::new(scene.connections),
             bandwidth: Bandwidth::new(scene.bandwidth),
+            heads: Budget::new(scene.heads),
             resolver: Resolver::new(scene.files.clone()),
             proxies: Proxies::new(&scene.upstream).unwrap(),
             terminator: scene.terminator,

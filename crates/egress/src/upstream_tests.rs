@@ -125,7 +125,9 @@ fn each_variable_is_for_what_it_says() {
         https: None,
         all: Some("socks5://all.example:2".into()),
         except: Some(
-            "near.example, .inner.example,10.0.0.0/8,192.0.2.1,[2001:db8::1]:8443,port.example:81".into(),
+            "near.example, .inner.example,10.0.0.0/8,192.0.2.1,[2001:db8::1]:8443,port.example:81,\
+             198.51.100.0/24,2001:db8:5::/48"
+                .into(),
         ),
     })
     .unwrap();
@@ -136,12 +138,17 @@ fn each_variable_is_for_what_it_says() {
     assert_eq!(chosen("far.example", 443, Purpose::Tunnel).as_deref(), Some("all.example"));
     assert_eq!(chosen("notnear.example", 443, Purpose::Tunnel).as_deref(), Some("all.example"));
     assert_eq!(chosen("port.example", 80, Purpose::Tunnel).as_deref(), Some("all.example"));
+    for other in ["198.51.101.7", "2001:db8:6::7", "11.1.2.3"] {
+        assert_eq!(chosen(other, 443, Purpose::Tunnel).as_deref(), Some("all.example"), "{other}");
+    }
     for (direct, port) in [
         ("near.example", 443),
         ("a.near.example", 443),
         ("inner.example", 443),
         ("b.inner.example", 443),
         ("10.1.2.3", 443),
+        ("198.51.100.7", 443),
+        ("2001:db8:5::7", 443),
         ("192.0.2.1", 443),
         ("2001:db8::1", 8443),
         ("port.example", 81),

@@ -61,11 +61,12 @@ fn setup(local: u16) -> Setup {
         },
         secrets: Vec::new(),
         upstream: Upstream::default(),
-        connections: None,
+        connections: Some(16),
         bandwidth: None,
         learn: false,
         become_id: is_root().then_some(64_123),
         secret_store: "/nonexistent".into(),
+        written: Vec::new(),
     }
 }
 
@@ -130,11 +131,14 @@ fn gives_up_all_it_can() {
     let child = Child::start(&setup(1));
     assert_eq!(child.hear(), Some(Event::Ready { authority: None }));
     assert_eq!(child.status("NoNewPrivs"), "1");
+    assert_eq!(child.status("Seccomp"), "2", "only what it needs to serve");
     for capabilities in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
         assert_eq!(child.status(capabilities), "0000000000000000", "{capabilities}");
     }
     let limits = fs::read_to_string(format!("/proc/{}/limits", child.pid)).unwrap();
     assert!(limits.lines().any(|line| line.starts_with("Max core file size        0 ")), "{limits}");
+    // 256 MiB, and half a MiB for each connection that there may be: a flood from inside does not take the machine's.
+    assert!(limits.lines().any(|line| line.starts_with("Max data size             276824064 ")), "{limits}");
     if is_root() {
         assert_eq!(child.status("Uid"), "64123\t64123\t64123\t64123");
         assert_eq!(child.status("Gid"), "64123\t64123\t64123\t64123");

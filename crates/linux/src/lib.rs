@@ -18,6 +18,7 @@ mod network;
 #[cfg(feature = "probe")]
 pub mod probe_calls;
 mod process;
+mod programs;
 mod pty;
 pub mod seccomp;
 mod signals;
@@ -53,6 +54,7 @@ pub use process::{
     set_die_with_parent, set_dumpable, set_hostname, set_limit, start_session, start_time, wait_for,
     wait_for_any,
 };
+pub use programs::system_program;
 pub use pty::{Pty, make_controlling, open_pty, window_size};
 pub use signals::{SignalFd, reset_signal_actions, restore_pipe_signal, stop_self, unblock_all};
 pub use sockets::{

@@ -59,7 +59,7 @@ pub use ringfence_guard::{
     Reach, Timestamp,
 };
 pub use ringfence_linux::{
-    Exited, SignalFd, change_environment, replace_environment, unshare_mounts as own_mounts,
+    Exited, SignalFd, change_environment, replace_environment, system_program, unshare_mounts as own_mounts,
 };
 pub use session::{
     Asked, AsyncFiles, AsyncProcess, AsyncSandbox, Attending, BootId, Claim, EndReason, Exec, ExecStdio,

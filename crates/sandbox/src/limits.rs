@@ -121,7 +121,9 @@ pub(crate) fn plan_limits(
     }
     let connections = limits.connections.map(|most| (Clause::LimitConnections, most.to_string()));
     let bandwidth = limits.bandwidth.map(|rate| (Clause::LimitBandwidth, rate.to_string()));
-    for (clause, value) in connections.into_iter().chain(bandwidth) {
+    let bounds = connections.into_iter().chain(bandwidth);
+    // A profile's own bound on a network that is not there is not worth a word.
+    for (clause, value) in bounds.filter(|(clause, _)| asked(*clause) || needs_egress(request)) {
         if policy.waived.contains(&Clause::Network) {
             let why = "the sandbox shares the host's network: network was waived";
             if asked(clause) || request.strict {

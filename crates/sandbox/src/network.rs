@@ -141,6 +141,12 @@ fn setup(request: &Request, host: &Host, network: &Network) -> Setup {
             OuterIds::Own => None,
         },
         secret_store: request.secrets.clone(),
+        written: host
+            .workspace
+            .iter()
+            .map(|workspace| workspace.path.clone())
+            .chain(host.write.iter().map(|path| path.real.clone()))
+            .collect(),
     }
 }
 

@@ -72,9 +72,12 @@ pub fn provider_fix(provider: ProviderName) -> Result<ProviderFix, ServiceError>
 pub fn carry_out_fix(fix: &ProviderFix) -> Result<UsableProvider, ServiceError> {
     for FixStep { command, .. } in &fix.steps {
         let Some((program, words)) = command.split_first() else { continue };
-        let program = absolute(program).unwrap_or_else(|| program.clone());
+        let program = absolute(program)
+            .ok_or_else(|| failed(command, &format!("{} does not have it", PLACES.join(", "))))?;
         let status = Command::new(&program)
             .args(words)
+            // What it starts itself is found there too, and nowhere else.
+            .env("PATH", PLACES.join(":"))
             .stdin(Stdio::null())
             // Our own stdout is for the answer alone.
             .stdout(std::io::stderr())

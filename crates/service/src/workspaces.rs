@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use ringfence_policy::ByteSize;
-use ringfence_sandbox::own_mounts;
+use ringfence_sandbox::{own_mounts, system_program};
 use ringfence_skills::remove_tree;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -123,17 +123,24 @@ fn make_image(directory: &Path, size: ByteSize) -> Result<(), ServiceError> {
     let problem = |error: io::Error| ServiceError::state("make", &image, &error);
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&image).map_err(problem)?;
     file.set_len(size.bytes()).map_err(problem)?;
-    run("mkfs.ext4", Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(&image))
+    let mut mkfs = program("mkfs.ext4")?;
+    run("mkfs.ext4", mkfs.args(["-q", "-F", "-m", "0"]).arg(&image))
+}
+
+/// Run by root: never what a project put on PATH.
+fn program(name: &str) -> Result<Command, ServiceError> {
+    let found = system_program(name).ok_or_else(|| missing(name, "no directory of the system has it"))?;
+    Ok(Command::new(found))
+}
+
+fn missing(name: &str, why: &str) -> ServiceError {
+    let hint = "install the packages e2fsprogs and mount";
+    ServiceError::new(ErrorCode::Missing, format!("cannot start {name}: {why}"), hint)
 }
 
 fn run(name: &str, command: &mut Command) -> Result<(), ServiceError> {
-    let output = command.stdin(Stdio::null()).output().map_err(|error| {
-        ServiceError::new(
-            ErrorCode::Missing,
-            format!("cannot start {name}: {error}"),
-            "install the packages e2fsprogs and mount",
-        )
-    })?;
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(|error| missing(name, &error.to_string()))?;
     if output.status.success() {
         return Ok(());
     }
@@ -193,7 +200,7 @@ fn mount_image(directory: &Path) -> Result<PathBuf, ServiceError> {
         _ => {}
     }
     own_mounts().map_err(problem)?;
-    let mut mount = Command::new("mount");
+    let mut mount = program("mount")?;
     mount.args(["--no-mtab", "-o", "loop,nosuid,nodev"]).arg(directory.join(IMAGE)).arg(&mounted);
     run("mount", &mut mount)?;
     let files = mounted.join(FILES);

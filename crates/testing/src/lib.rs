@@ -50,9 +50,9 @@ pub use host_objects::{Greeter, HostQueue, HostSharedMemory, Victim};
 pub use identity::{Identity, USER_ID};
 pub use internet::{
     Answer, CDN, CLOSED, Certificates, Contact, Credentials, DNS, Dns, ECHO_PORT, EVIL, EVIL_V6, H2C_PORT,
-    HTTP_PROXY_PORT, Internet, MACHINE_V4, MACHINE_V6, METADATA, NAT64_METADATA, NAT64_TEN, PROXY, Place,
-    Query, RAW_HTTP_PORT, Recorder, SCRIPTED_HTTP_PORT, SERVICES, SERVICES_V6, SHARED, SMTP_PORT,
-    SOCKS_PROXY_PORT, Services, SshAccess, TEN, UNIQUE_LOCAL, WEB, WEB_V6, Web,
+    HTTP_PROXY_PORT, Internet, MACHINE_PRIVATE, MACHINE_V4, MACHINE_V6, METADATA, NAT64_METADATA, NAT64_TEN,
+    PROXY, Place, Query, RAW_HTTP_PORT, Recorder, SCRIPTED_HTTP_PORT, SERVICES, SERVICES_V6, SHARED,
+    SMTP_PORT, SOCKS_PROXY_PORT, Services, SshAccess, TEN, UNIQUE_LOCAL, WEB, WEB_V6, Web,
 };
 pub use keyring::Keyring;
 pub use leftovers::Leftovers;

@@ -83,11 +83,13 @@ impl Report {
         if self.quick {
             text += "- **Quick run**: far too few samples to say anything\n";
         }
-        text += "- **Place**: a network namespace with one address on `lo`; client, egress and server share the cores\n\
+        text += "- **Place**: a network namespace for client and egress, one for the server, and a veth pair between them; all \
+                 share the cores\n\
                  - **direct**: an HTTP/1.1 server that answers from memory, its threads waiting in `accept`; the client \
                  outside any sandbox, connecting to its address\n\
                  - **transparent**: the same client in `ringfence run --profile restrictive --allow-host NAME:PORT`, \
-                 connecting by name; the profile's limits of processors and open files are lifted\n\
+                 connecting by name; the profile's limits of processors, open files and \
+                 connections are lifted\n\
                  - **proxy**: the same, through the proxy that `HTTP_PROXY` names inside\n\
                  - **TLS, direct**: the same server over TLS 1.3, a whole handshake for each connection\n\
                  - **TLS, transparent**: egress checks the name and relays\n\
@@ -102,7 +104,10 @@ impl Report {
             }
             None => text += "- **srt**: not installed here, so not measured\n",
         }
-        text += "\n## Bars\n\n";
+        text += "\n## Bars\n\n\
+                 They are for the transparent path, which programs take that know of nothing. The proxies are for programs \
+                 that insist on one: a request to the proxy and its answer come before the rest, and no bar is set for \
+                 them.\n\n";
         for bar in self.bars() {
             let _ = writeln!(text, "- {bar}");
         }

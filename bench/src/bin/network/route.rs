@@ -77,6 +77,7 @@ impl Route {
                 let mut command = stage.command(&stage.ringfence());
                 // What is measured is the network: no limit of the profile may stand in for it.
                 command.args(["run", "--profile", "restrictive", "--cpus", "none", "--open-files", "4096"]);
+                command.args(["--connections", "4096"]);
                 command.arg("--read").arg(stage.path("shown"));
                 command.args(self.grants()).arg("--").arg(&client).args(["client", &job]);
                 command

@@ -4,7 +4,7 @@
 //! little as it can: it is what everything else is held against.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::thread;
 
@@ -15,7 +15,7 @@ use rustls::{ServerConnection, StreamOwned};
 
 use crate::certificates::Certificates;
 use crate::measure::CROWD;
-use crate::place::SERVER;
+use crate::place::listen_there;
 
 pub(crate) const CLEAR_PORT: u16 = 8080;
 pub(crate) const TLS_PORT: u16 = 8443;
@@ -44,7 +44,7 @@ pub(crate) fn start(certificates: Certificates) -> Result<()> {
 }
 
 fn listen(port: u16, serve: impl Fn(TcpStream) -> io::Result<()> + Send + Sync + 'static) -> Result<()> {
-    let listener = TcpListener::bind((SERVER, port)).context("cannot listen")?;
+    let listener = listen_there(port)?;
     rustix::net::listen(&listener, BACKLOG)?;
     let shared = Arc::new((listener, serve));
     for _ in 0..THREADS {

@@ -4,7 +4,10 @@
 use std::io::Write;
 use std::net::TcpListener;
 
-use ringfence_testing::{Answer, CLOSED, EVIL, EVIL_V6, Internet, METADATA, NAT64_TEN, TEN, UNIQUE_LOCAL};
+use ringfence_testing::{
+    Answer, CLOSED, EVIL, EVIL_V6, Internet, MACHINE_PRIVATE, MACHINE_V4, MACHINE_V6, METADATA, NAT64_TEN,
+    TEN, UNIQUE_LOCAL,
+};
 
 use crate::attempt::{Attempt, attempt};
 use crate::row::Row;
@@ -110,6 +113,7 @@ fn to_the_machine() -> Vec<Row> {
                 .row()
         })
         .collect();
+    rows.extend(to_an_own_address());
     rows.extend([
         on_loopback("localhost", "connects to localhost, where a service of the user listens")
             .grant(["good.test"])
@@ -125,6 +129,60 @@ fn to_the_machine() -> Vec<Row> {
             .twin_python("escaped(greeted('127.0.0.1', {port}))"),
     ]);
     rows
+}
+
+/// The same server by the machine's other addresses, whatever class they are of: services of the user's listen there too.
+fn to_an_own_address() -> Vec<Row> {
+    let own = [("own-v4", MACHINE_V4), ("own-v6", MACHINE_V6), ("own-private", MACHINE_PRIVATE)];
+    let on = |row: String, name: &'static str, address: &'static str| {
+        let what = format!("connects to the machine's own {address}");
+        on_loopback(&row, &what).set_up(move |internet, _| {
+            internet.dns.point(&format!("{name}.evil.test"), &[address]);
+            vec![("{port}".to_owned(), loopback_server(internet).to_string())]
+        })
+    };
+    let mut rows = Vec::new();
+    for (name, address) in own {
+        let host = format!("{name}.evil.test");
+        let dialled = format!("escaped(greeted('{host}', {{port}}))");
+        rows.push(
+            on(format!("leads-to-{name}"), name, address)
+                .grant([format!("{host}:{{port}}")])
+                .flags(["--allow-private", "10.0.0.0/8"])
+                .python(&dialled)
+                .denied(host.clone())
+                .row(),
+        );
+        rows.push(
+            on(format!("open-{name}"), name, address)
+                .flags(["--network", "open", "--allow-private", "10.0.0.0/8"])
+                .python(&dialled)
+                .denied(host.clone())
+                .row(),
+        );
+        rows.push(
+            on(format!("open-{name}-direct"), name, address)
+                .flags(["--network", "open", "--allow-private", "10.0.0.0/8"])
+                .python(&format!("escaped(greeted('{address}', {{port}}))"))
+                .denied(address)
+                // The very address, written down, is another thing.
+                .twin_with(["--allow-host", &format!("{}:{{port}}", bracketed(address))]),
+        );
+        rows.push(
+            on(format!("{name}-by-proxy"), name, address)
+                .grant([format!("{host}:{{port}}")])
+                .flags(["--allow-private", "10.0.0.0/8"])
+                .python(&format!(
+                    "escaped(greeting_on(*connect_through('{{http_proxy}}', '{host}:{{port}}')))"
+                ))
+                .twin_python(&dialled),
+        );
+    }
+    rows
+}
+
+fn bracketed(address: &str) -> String {
+    if address.contains(':') { format!("[{address}]") } else { address.to_owned() }
 }
 
 /// `{port}` is that of a greeting server on 127.0.0.1 and ::1 of the machine.
@@ -270,6 +328,8 @@ fn turning_to_the_machine() -> Vec<Row> {
         row("rebinding-loopback-v6", EVIL_V6, "::1"),
         row("rebinding-loopback-mapped", EVIL_V6, "::ffff:127.0.0.1"),
         row("rebinding-unspecified", EVIL, "0.0.0.0"),
+        row("rebinding-own", EVIL, MACHINE_V4),
+        row("rebinding-own-v6", EVIL_V6, MACHINE_V6),
     ]
 }
 

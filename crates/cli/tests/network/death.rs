@@ -8,14 +8,16 @@ use rustix::process::{Pid, Signal, kill_process};
 
 const GONE: &str = "the process that carries the network has ended";
 
-/// The children of `ringfence` that are not in another PID namespace: egress.
-fn egress_of(owner: u32) -> Vec<u32> {
+/// The children of `ringfence` that are in its own PID namespace, and are no other program (which makes the sandbox): egress.
+pub(crate) fn egress_of(owner: u32) -> Vec<u32> {
     let children = fs::read_to_string(format!("/proc/{owner}/task/{owner}/children")).unwrap_or_default();
     let namespace = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+    let program = |pid: u32| fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let is_alike = |pid: u32| namespace(pid) == namespace(owner) && program(pid) == program(owner);
     children
         .split_whitespace()
         .filter_map(|pid| pid.parse().ok())
-        .filter(|pid| namespace(*pid) == namespace(owner) && lives(*pid))
+        .filter(|pid| is_alike(*pid) && lives(*pid))
         .collect()
 }
 
@@ -33,9 +35,9 @@ fn wait_until(what: &str, done: impl Fn() -> bool) {
     }
 }
 
-fn killed(signal: Signal) {
+pub(crate) fn killed(signal: Signal, identities: &[Identity]) {
     let Some(internet) = Internet::get() else { return };
-    for identity in Identity::all() {
+    for &identity in identities {
         let scene = Scene::new(identity);
         let before = Leftovers::before().without_fds();
         // One connection is open when egress dies, more are tried afterwards, by every way there is.
@@ -71,19 +73,23 @@ fn killed(signal: Signal) {
 
 #[test]
 fn a_killed_egress_takes_the_network_with_it() {
-    killed(Signal::KILL);
+    killed(Signal::KILL, &Identity::all());
 }
 
 #[test]
 fn so_does_one_that_is_told_to_stop() {
-    killed(Signal::TERM);
+    killed(Signal::TERM, &Identity::all());
 }
 
 /// A session outlives its egress, without a network: nothing that it starts afterwards has one either.
 #[test]
 fn a_session_whose_egress_was_killed_has_no_network_any_more() {
+    killed_in_a_session(&Identity::all());
+}
+
+pub(crate) fn killed_in_a_session(identities: &[Identity]) {
     let Some(internet) = Internet::get() else { return };
-    for identity in Identity::all() {
+    for &identity in identities {
         let scene = Scene::new(identity);
         let before = Leftovers::before().without_fds().marker(&scene.token);
         let session = internet.machine.within(|| {

@@ -1,7 +1,13 @@
 //! Floods from inside: whatever a command does to egress, a granted connection still works afterwards, the run ends and
 //! is reported, and what was refused is counted. The twin shows that the flood is one.
 
-use crate::attempt::attempt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ringfence_testing::{Identity, Internet, Scene, Test};
+
+use crate::attempt::{attempt, python};
+use crate::death::egress_of;
 use crate::row::Row;
 
 /// After the flood: a granted name still answers, and quickly. Only then was the flood held.
@@ -17,6 +23,8 @@ pub(crate) fn rows() -> Vec<Row> {
         attempt(name, what)
             .grant(["echo.test:4242"])
             .grant(grants.iter().copied())
+            // More than a flood opens: what is to be seen is that egress bears it, not that it is refused.
+            .flags(["--connections", "1000"])
             .python(&format!("{flood}\ntry: kept = flood()\nexcept OSError: pass{STILL_WORKS}"))
             .shows("held: flooded, and welcome")
             .twin_python(&format!("{flood}\ngot = flood()\n{shows}"))
@@ -129,4 +137,101 @@ pub(crate) fn rows() -> Vec<Row> {
             .denied("echo.test")
             .row(),
     ]
+}
+
+/// What a flood has egress hold while it lasts, in MiB: its own memory at its highest, and the kernel's for its
+/// connections. Afterwards egress lives, and a granted name is still reached.
+fn held_during(grants: &[&str], flood: &str) -> (u64, u64) {
+    let internet = Internet::get().expect("a test internet");
+    let scene = Scene::new(Identity::all()[0]);
+    let script = format!(
+        "{flood}\nopen('flooded', 'w').close()\n\
+         while not os.path.exists('measured'): time.sleep(0.02)\n\
+         for stream in kept[:100]: stream.close()\n\
+         time.sleep(0.2)\nescaped('%d connections, and %s' % (len(kept), greeted('echo.test')))"
+    );
+    let mut test = Test::in_scene(&scene).args(["--timeout", "150s", "--allow-host", "echo.test:4242"]);
+    for grant in grants {
+        test = test.args(["--allow-host", grant]);
+    }
+    let mut running = internet.machine.within(|| test.spawn(python(&script)));
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !scene.path("ws/flooded").exists() {
+        assert!(Instant::now() < deadline, "waited for the flood");
+        if running.has_ended() {
+            panic!("the flood failed: {}", running.wait().describe());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let egress = egress_of(running.pid());
+    assert_eq!(egress.len(), 1, "egress is one process: {egress:?}");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", egress[0])).expect("its status");
+    let own = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its memory");
+    let own: u64 = own.trim().trim_end_matches(" kB").parse().expect("a number");
+    let kernel = internet.machine.within(|| kernel_memory(running.pid()));
+    scene.write("ws/measured", "");
+    let outcome = running.wait();
+    outcome.code(0).stdout_contains("connections, and welcome to");
+    (own >> 10, kernel >> 20)
+}
+
+/// Of the TCP sockets on the machine and, on the side of egress, inside.
+fn kernel_memory(owner: u32) -> u64 {
+    let children = std::fs::read_to_string(format!("/proc/{owner}/task/{owner}/children")).expect("children");
+    let egress = egress_of(owner);
+    let mut inside =
+        children.split_whitespace().filter(|pid| !egress.iter().any(|it| it.to_string() == **pid));
+    let guard = inside.next().expect("guard").to_owned();
+    let sum = |command: &mut Command| {
+        let output = command.stdin(Stdio::null()).output().expect("ss (iproute2) starts");
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).expect("text");
+        let parts = text.split("skmem:(").skip(1).filter_map(|rest| rest.split(')').next());
+        let held = parts.flat_map(|part| part.split(','));
+        // Received, queued to be sent, and set aside for either.
+        let held = held.filter_map(|part| {
+            ["r", "w", "f"].iter().find_map(|kind| part.strip_prefix(kind)?.parse::<u64>().ok())
+        });
+        held.sum::<u64>()
+    };
+    let outside = sum(Command::new("ss").args(["-tmnH"]));
+    let inside = sum(Command::new("nsenter").args(["-t", &guard, "-n", "ss", "-tmnH", "sport", "=", ":80"]));
+    outside + inside
+}
+
+/// 900 downloads that nobody reads: egress lets the kernel hold little of each.
+#[test]
+fn stalled_connections_take_bounded_memory() {
+    if Internet::get().is_none() {
+        return;
+    }
+    let flood = "kept = []\nfor n in range(900):\n    \
+                 stream = dial('good.test', 80, 20)\n    \
+                 stream.sendall(b'GET /big HTTP/1.1\\r\\nHost: good.test\\r\\n\\r\\n')\n    kept.append(stream)\n\
+                 for stream in kept: assert stream.recv(1, socket.MSG_PEEK)\ntime.sleep(1)";
+    let (own, kernel) = held_during(&["good.test"], flood);
+    println!("{own} MiB of egress, {kernel} MiB of the kernel");
+    assert!(own < 256 && kernel < 512, "{own} MiB of egress, {kernel} MiB of the kernel");
+}
+
+/// Requests of HTTP/2 with the largest heads that may be, to a host that never answers.
+#[test]
+fn requests_that_wait_take_bounded_memory() {
+    if Internet::get().is_none() {
+        return;
+    }
+    let flood = "def frame(kind, flags, stream, body): return struct.pack('>I', len(body))[1:] + bytes([kind, flags]) + struct.pack('>I', stream) + body\n\
+                 def text(data): return bytes([127]) + varint(len(data) - 127) + data\n\
+                 def varint(n):\n    out = b''\n    while n > 127: out += bytes([n & 127 | 128]); n >>= 7\n    return out + bytes([n])\n\
+                 head = b'\\x82\\x86\\x84\\x01\\x0draw.test:8080'\n\
+                 for name in b'abc': head += b'\\x00\\x03x-' + bytes([name]) + text(b'y' * 10000)\n\
+                 def request(stream): return frame(1, 1, stream, head[:16384]) + frame(9, 4, stream, head[16384:])\n\
+                 whole = b''.join(request(2 * n + 1) for n in range(60))\n\
+                 kept = []\nfor n in range(150):\n    \
+                 stream = dial('raw.test', 8080, 20)\n    stream.settimeout(0.5)\n    kept.append(stream)\n    \
+                 try: stream.sendall(b'PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n' + frame(4, 0, 0, b'') + whole)\n    \
+                 except OSError: pass\ntime.sleep(1)";
+    let (own, _) = held_during(&["raw.test:8080"], flood);
+    println!("{own} MiB of egress");
+    assert!(own < 192, "{own} MiB of egress");
 }

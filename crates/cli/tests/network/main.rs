@@ -6,6 +6,7 @@
 
 mod addresses;
 mod attempt;
+mod by_provider;
 mod death;
 mod dns;
 mod floods;

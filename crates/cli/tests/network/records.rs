@@ -368,6 +368,11 @@ fn the_receipt_names_the_clauses() {
             .clause("limits.connections", "enforced")
             .clause("limits.bandwidth", "enforced");
     });
+    // A profile's own, where there is a network.
+    each(&["--allow-host", "good.test"], "true", |outcome| {
+        outcome.code(0);
+        outcome.clause("limits.connections", "enforced");
+    });
 }
 
 /// What the sandboxes of a server sent and received is in its counts by host: each byte once, also after they have ended, and

@@ -3,7 +3,7 @@
 
 use std::process::{Command, Stdio};
 
-use ringfence_testing::{Identity, Scene, Test};
+use ringfence_testing::{Identity, Internet, Scene, Test};
 
 /// A client that can't reach its registry here without a sandbox proves nothing: a notice, or a failure in CI.
 fn reaches(what: &str, scene: &Scene, script: &str) -> bool {
@@ -121,23 +121,59 @@ fn pip_installs_what_can_be_imported() {
     }
 }
 
+/// On the test internet: an index may send pip to public addresses, and to nothing nearer.
 #[test]
-fn npm_installs() {
-    let scene = Scene::new(Identity::all()[0]);
-    scene.write("ws/package.json", "{\"name\": \"x\", \"version\": \"1.0.0\"}");
-    let script = "npm install --no-audit --no-fund --fetch-retries 0 --cache ./cache is-number@7.0.0";
-    if !reaches("npm", &scene, script) {
-        return;
+fn an_index_opens_nothing_near_by_linking_to_it() {
+    let Some(internet) = Internet::get() else { return };
+    for identity in Identity::all() {
+        let scene = Scene::new(identity);
+        let has_pip = outside(&scene, "/usr/bin/python3 -I -c 'import pip; print(\"yes\")'");
+        if has_pip != "yes" {
+            eprintln!("skipped: /usr/bin/python3 has no pip");
+            return;
+        }
+        let try_all = "for at in 169.254.169.254 10.1.2.3 '[fd00::7]' 203.0.113.2:8099 192.0.2.66; do \
+                       curl -gsS --noproxy '*' --max-time 5 http://$at/; done; true";
+        let run = |flags: &[&str]| {
+            let index = ("PIP_INDEX_URL", "http://evil.test/hostile-index/");
+            let test = Test::in_scene(&scene).args(["--timeout", "60s"]).args(flags.iter().copied());
+            let test = test.env(index.0, index.1).env("PIP_TRUSTED_HOST", "evil.test");
+            let test = test.env("PIP_CONFIG_FILE", "/dev/null");
+            internet.machine.within(|| test.run(["bash", "-c", try_all]))
+        };
+        let outcome = run(&["--allow-registry", "pip"]);
+        let text = &outcome.output;
+        assert_eq!(text.matches("page of").count(), 1, "{}", outcome.describe());
+        assert!(text.contains("at 192.0.2.66"), "what is public is granted: {}", outcome.describe());
+        assert!(outcome.describe().contains("a metadata address: not granted"), "{}", outcome.describe());
+        // They are there to be reached.
+        let near = ["169.254.169.254:80", "10.1.2.3:80", "[fd00::7]:80"];
+        let flags: Vec<&str> = near.iter().flat_map(|at| ["--allow-host", at]).collect();
+        let outcome = run(&flags);
+        assert_eq!(outcome.output.matches("page of").count(), 3, "{}", outcome.describe());
     }
-    for dir in ["ws/node_modules", "ws/cache"] {
-        std::fs::remove_dir_all(scene.path(dir)).unwrap();
-    }
-    is_refused(&scene, script);
-    let outcome = as_configured(&scene).args(["--allow-registry", "npm"]).run(["bash", "-c", script]);
-    outcome.code(0);
-    assert!(scene.path("ws/node_modules/is-number/package.json").exists(), "{}", outcome.describe());
 }
 
+#[test]
+fn npm_installs() {
+    for identity in Identity::all() {
+        let scene = Scene::new(identity);
+        scene.write("ws/package.json", "{\"name\": \"x\", \"version\": \"1.0.0\"}");
+        let script = "npm install --no-audit --no-fund --fetch-retries 0 --cache ./cache is-number@7.0.0";
+        if !reaches("npm", &scene, script) {
+            continue;
+        }
+        for dir in ["ws/node_modules", "ws/cache"] {
+            std::fs::remove_dir_all(scene.path(dir)).unwrap();
+        }
+        is_refused(&scene, script);
+        let outcome = as_configured(&scene).args(["--allow-registry", "npm"]).run(["bash", "-c", script]);
+        outcome.code(0);
+        assert!(scene.path("ws/node_modules/is-number/package.json").exists(), "{}", outcome.describe());
+    }
+}
+
+/// As the caller alone: a toolchain that is installed in a home is there for nobody else.
 #[test]
 fn cargo_fetches() {
     let scene = Scene::new(Identity::all()[0]);
@@ -161,24 +197,26 @@ fn cargo_fetches() {
 /// Into directories of its own, which needs no privilege: the smallest package of one configured index.
 #[test]
 fn apt_fetches() {
-    let scene = Scene::new(Identity::all()[0]);
-    // Signatures are apt's affair.
-    let source = "apt-get indextargets --format '$(CREATED_BY) $(REPO_URI) $(RELEASE) $(COMPONENT)' \
-                  | awk '$1 == \"Packages\" { print (/-updates/ ? 0 : 1), $0 }' | sort -s -k1,1n | head -1 \
-                  | awk '{ print \"deb [trusted=yes]\", $3, $4, $5 }' > apt.list";
-    let script = "set -e; rm -rf apt; mkdir -p apt/lists/partial apt/archives/partial apt/got; touch apt/status; \
-                  o=\"-qq -o Dir::State=$PWD/apt -o Dir::Cache=$PWD/apt -o Dir::State::status=$PWD/apt/status \
-                  -o APT::Sandbox::User= -o Acquire::Languages=none -o Acquire::Retries=0 \
-                  -o Dir::Etc::sourcelist=$PWD/apt.list -o Dir::Etc::sourceparts=-\"; \
-                  apt-get $o update; cd apt/got; \
-                  apt-get $o download $(apt-cache $o dumpavail | awk '/^Package: / { name = $2 } /^Size: / { print $2, name }' \
-                  | sort -n | awk 'NR == 1 { print $2 }'); test -n \"$(ls)\"";
-    if !reaches("apt", &scene, &format!("{source}; {script}")) {
-        return;
+    for identity in Identity::all() {
+        let scene = Scene::new(identity);
+        // Signatures are apt's affair.
+        let source = "apt-get indextargets --format '$(CREATED_BY) $(REPO_URI) $(RELEASE) $(COMPONENT)' \
+                      | awk '$1 == \"Packages\" { print (/-updates/ ? 0 : 1), $0 }' | sort -s -k1,1n | head -1 \
+                      | awk '{ print \"deb [trusted=yes]\", $3, $4, $5 }' > apt.list";
+        let script = "set -e; rm -rf apt; mkdir -p apt/lists/partial apt/archives/partial apt/got; touch apt/status; \
+                      o=\"-qq -o Dir::State=$PWD/apt -o Dir::Cache=$PWD/apt -o Dir::State::status=$PWD/apt/status \
+                      -o APT::Sandbox::User= -o Acquire::Languages=none -o Acquire::Retries=0 \
+                      -o Dir::Etc::sourcelist=$PWD/apt.list -o Dir::Etc::sourceparts=-\"; \
+                      apt-get $o update; cd apt/got; \
+                      apt-get $o download $(apt-cache $o dumpavail | awk '/^Package: / { name = $2 } /^Size: / { print $2, name }' \
+                      | sort -n | awk 'NR == 1 { print $2 }'); test -n \"$(ls)\"";
+        if !reaches("apt", &scene, &format!("{source}; {script}")) {
+            continue;
+        }
+        std::fs::remove_dir_all(scene.path("ws/apt")).unwrap();
+        is_refused(&scene, script);
+        let outcome = as_configured(&scene).args(["--allow-registry", "apt"]).run(["bash", "-c", script]);
+        outcome.code(0);
+        assert!(std::fs::read_dir(scene.path("ws/apt/got")).unwrap().count() == 1, "{}", outcome.describe());
     }
-    std::fs::remove_dir_all(scene.path("ws/apt")).unwrap();
-    is_refused(&scene, script);
-    let outcome = as_configured(&scene).args(["--allow-registry", "apt"]).run(["bash", "-c", script]);
-    outcome.code(0);
-    assert!(std::fs::read_dir(scene.path("ws/apt/got")).unwrap().count() == 1, "{}", outcome.describe());
 }

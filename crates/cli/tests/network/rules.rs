@@ -35,6 +35,20 @@ fn rules_are_what_they_say() {
             );
             try_it(&["--allow-local", &port], &script).code(0).stdout_contains("the machine itself");
         }
+        // An address is called by whatever name, where it is granted and where everything public is.
+        let by_name = "curl -sSf --noproxy '*' -H 'Host: good.test' http://192.0.2.66/";
+        for flags in [&["--allow-host", "192.0.2.66:80"][..], &["--network", "open"]] {
+            try_it(flags, by_name).code(0).no_denials().stdout_contains("page of good.test at 192.0.2.66");
+        }
+        let denied = ["--network", "open", "--deny-host", "good.test"];
+        try_it(&denied, by_name).denial("good.test");
+        // The machine's own address, written down, is what the user means.
+        let own = format!("{}:{port}", ringfence_testing::MACHINE_V4);
+        let script = format!(
+            "/usr/bin/python3 -c \"import socket; print(socket.create_connection(('{}', {port}), 5).recv(99))\"",
+            ringfence_testing::MACHINE_V4
+        );
+        try_it(&["--allow-host", &own], &script).code(0).stdout_contains("the machine itself");
         // A denied address on one port is denied on that port, also to a name that leads there.
         let denied =
             ["--allow-host", "good.test", "--deny-host", "192.0.2.10:80", "--deny-host", "[2001:db8::10]:80"];

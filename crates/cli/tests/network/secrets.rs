@@ -6,14 +6,20 @@ use std::fs;
 use ringfence_testing::{Identity, Internet, Keyring, Outcome, Scene, Server, Session, Test};
 use serde_json::json;
 
+use crate::death::egress_of;
+
 /// A value that occurs nowhere else.
 fn planted(scene: &Scene) -> String {
     format!("sEcReT-{}", scene.token)
 }
 
 fn each(check: impl Fn(&Internet, &Scene, &str)) {
+    each_of(&Identity::all(), check);
+}
+
+fn each_of(identities: &[Identity], check: impl Fn(&Internet, &Scene, &str)) {
     let Some(internet) = Internet::get() else { return };
-    for identity in Identity::all() {
+    for &identity in identities {
         let scene = Scene::new(identity);
         let value = planted(&scene);
         check(internet, &scene, &value);
@@ -131,7 +137,11 @@ fn nobody_else_gets_it() {
 /// with its connection and all that it sent and read.
 #[test]
 fn it_is_nowhere_inside() {
-    each(|internet, scene, value| {
+    check_inside(&Identity::all());
+}
+
+pub(crate) fn check_inside(identities: &[Identity]) {
+    each_of(identities, |internet, scene, value| {
         let script = format!("sleep 30 & {}{}", client("os.environ[\"API_TOKEN\"]"), searching(value));
         let outcome = run(internet, with_secret(scene, value), &script);
         outcome.code(0).stdout_contains("searched").stdout_contains("read client");
@@ -355,7 +365,11 @@ print("searched", count)
 /// Outside, only egress knows it: not the owner, which passes the caller's environment on, and not guard.
 #[test]
 fn the_owner_and_guard_do_not_have_it() {
-    each(|internet, scene, value| {
+    check_outside(&Identity::all());
+}
+
+pub(crate) fn check_outside(identities: &[Identity]) {
+    each_of(identities, |internet, scene, value| {
         scene.write("token", value);
         let file = format!("API_TOKEN=file:{}@good.test", scene.path("token").display());
         let test = Test::in_scene(scene).plain().args(["--allow-host", "good.test", "--secret", &file]);
@@ -367,9 +381,7 @@ fn the_owner_and_guard_do_not_have_it() {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
         let (owner, below) = (running.pid(), below(running.pid()));
-        let namespace = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
-        let egress: Vec<u32> =
-            below.iter().copied().filter(|pid| namespace(*pid) == namespace(owner)).collect();
+        let egress = egress_of(owner);
         assert_eq!(egress.len(), 1, "{below:?}");
         assert!(holds(egress[0], value), "the search finds it where it is");
         for pid in below.iter().chain([&owner]).filter(|pid| **pid != egress[0]) {

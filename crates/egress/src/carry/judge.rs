@@ -19,6 +19,10 @@ pub(super) fn judge_hello(admission: &Admission, hello: &Hello) -> Result<(), Ne
         (Host::Name(name), None) if rules.needs_sni(name) => Err(NetworkReason::NoSni),
         (Host::Name(_), None) => Ok(()),
         (Host::Address(_), None) => Ok(()),
+        // Its requests are looked at, so that it is reached by its own name.
+        (Host::Address(_), Some(Host::Name(found))) if rules.terminates(&found) => {
+            Err(NetworkReason::Sni { found: found.to_string() })
+        }
         (Host::Address(_), Some(found)) => match rules.decide(&found, admission.port()) {
             Err(reason @ NetworkReason::Denied { .. }) => Err(reason),
             _ => Ok(()),

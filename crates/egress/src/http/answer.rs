@@ -46,6 +46,13 @@ impl Answer {
         Self { status: StatusCode::BAD_GATEWAY, text: format!("{host} port {port}: {why}") }
     }
 
+    /// More requests wait for answers than egress keeps in memory.
+    pub(crate) fn too_many(admission: &Admission) -> Self {
+        let why = "too many requests of this sandbox wait for their answers";
+        admission.fail(why);
+        Self { status: StatusCode::SERVICE_UNAVAILABLE, ..Self::failed(admission, why) }
+    }
+
     pub(crate) fn undialled(admission: &Admission, error: &DialError) -> Self {
         match error {
             // Recorded where it was found out.

@@ -3,7 +3,7 @@
 use hyper::header::{HOST, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Uri, Version};
-use ringfence_policy::Host;
+use ringfence_policy::{Host, HostName};
 
 /// Whether requests go to the host in clear or through TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ impl Scheme {
         }
     }
 
-    fn port(self) -> u16 {
+    pub(super) fn port(self) -> u16 {
         match self {
             Self::Http => 80,
             Self::Https => 443,
@@ -33,6 +33,8 @@ impl Scheme {
 pub(crate) enum Named {
     /// The authority to send on: the name in its normal form, with a port if the client wrote one.
     This(String),
+    /// Another name, on a connection to an address: which names it has nobody can say. The authority is as above.
+    Alias(HostName, String),
     Other(String),
     Malformed(&'static str),
 }
@@ -74,12 +76,20 @@ pub(crate) fn named(
         if said.replace(parsed.clone()).is_some_and(|before| before != parsed) {
             return Named::Malformed("its target and its Host differ");
         }
-        if parsed != (host.clone(), port) {
+        let is_alias = matches!((host, &parsed.0), (Host::Address(_), Host::Name(_))) && parsed.1 == port;
+        if parsed != (host.clone(), port) && !is_alias {
             return Named::Other(text.to_owned());
         }
     }
     let explicit = header.or(target).is_some_and(writes_port);
-    Named::This(authority(host, (explicit || port != scheme.port()).then_some(port)))
+    let port = (explicit || port != scheme.port()).then_some(port);
+    match (host, said) {
+        (Host::Address(_), Some((Host::Name(name), _))) => {
+            let authority = authority(&Host::Name(name.clone()), port);
+            Named::Alias(name, authority)
+        }
+        _ => Named::This(authority(host, port)),
+    }
 }
 
 fn writes_port(authority: &str) -> bool {
@@ -188,6 +198,33 @@ mod tests {
         assert!(!matches!(one("https://api.example.com/", &["evil.test"]), Named::This(_)));
         assert!(!matches!(one("https://evil.test/", &["api.example.com"]), Named::This(_)));
         assert!(!matches!(ask(Version::HTTP_2, "https://evil.test/", &["api.example.com"]), Named::This(_)));
+    }
+
+    #[test]
+    fn an_address_may_be_called_by_a_name_and_by_no_other_address() {
+        let to = |host: &str, port: u16, said: &str, uri: &str| {
+            let request = Request::builder().version(Version::HTTP_11).uri(uri).header(HOST, said);
+            let (parts, ()) = request.body(()).unwrap().into_parts();
+            named(&parts, Scheme::Http, &Host::parse(host).unwrap(), port, |host| host)
+        };
+        let alias =
+            |name: &str, authority: &str| Named::Alias(HostName::parse(name).unwrap(), authority.to_owned());
+        assert_eq!(to("192.0.2.1", 80, "Www.Example.com.", "/"), alias("www.example.com", "www.example.com"));
+        assert_eq!(to("192.0.2.1", 80, "a.example:80", "/"), alias("a.example", "a.example:80"));
+        assert_eq!(to("192.0.2.1", 8080, "a.example:8080", "/"), alias("a.example", "a.example:8080"));
+        assert_eq!(to("2001:db8::1", 80, "a.example", "/"), alias("a.example", "a.example"));
+        assert_eq!(to("192.0.2.1", 80, "192.0.2.1", "/"), Named::This("192.0.2.1".into()));
+        for (host, port, said) in [
+            ("192.0.2.1", 80, "192.0.2.2"),
+            ("192.0.2.1", 8080, "a.example"),
+            ("192.0.2.1", 80, "a.example:81"),
+            ("192.0.2.1", 80, "a b"),
+            ("www.example.com", 80, "a.example"),
+        ] {
+            assert_eq!(to(host, port, said, "/"), Named::Other(said.into()), "{host}:{port} {said}");
+        }
+        let both = to("192.0.2.1", 80, "a.example", "http://b.example/");
+        assert!(matches!(both, Named::Malformed(_)), "{both:?}");
     }
 
     #[test]

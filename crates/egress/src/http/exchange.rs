@@ -15,7 +15,7 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 use ringfence_policy::{Host, HostName, NetworkReason};
 
 use super::answer::Answer;
-use super::authority::{Form, Named, named, set_target};
+use super::authority::{Form, Named, authority, named, set_target};
 use super::body::{Body, Timely, boxed, empty, rewrite};
 use super::handover::{Awaiting, Handover, Takeover};
 use super::headers::{self, METHOD_OVERRIDES, PATH_OVERRIDES};
@@ -40,6 +40,14 @@ pub(crate) struct Exchange {
     /// Only ever there when the sender speaks TLS.
     swap: Option<Arc<Swap>>,
     finding: Option<Finding>,
+}
+
+/// How the host of a request is called.
+struct Authority {
+    /// As the client did.
+    said: String,
+    /// As it was admitted.
+    admitted: String,
 }
 
 /// The connection is to be broken off without an answer.
@@ -105,6 +113,9 @@ impl Exchange {
         let handover = parts.extensions.remove::<Handover>().filter(|_| is_free);
         let sender = self.sender.as_ref().map_err(|answer| SendError::Answer(answer.clone()))?;
         let authority = self.check(&parts, sender).map_err(SendError::Answer)?;
+        // Until the host has answered.
+        let held = self.admission.gate().heads().take(headers::size(&parts));
+        let _held = held.ok_or_else(|| SendError::Answer(Answer::too_many(&self.admission)))?;
         let asked = upgrade::wanted(&parts.method, version, &parts.headers, self.is_strict());
         let method = parts.method.clone();
         let body = self.prepare(&mut parts, body).await.map_err(SendError::Answer)?;
@@ -117,7 +128,9 @@ impl Exchange {
             let http2 = form == Form::Pseudo;
             *request.version_mut() = if http2 { Version::HTTP_2 } else { Version::HTTP_11 };
             let (mut uri, mut headers) = (request.uri().clone(), std::mem::take(request.headers_mut()));
-            set_target(&mut uri, &mut headers, &authority, scheme, form)?;
+            // A proxy of the user's goes where the target says: that is never another host than the admitted one.
+            let authority = if form == Form::Absolute { &authority.admitted } else { &authority.said };
+            set_target(&mut uri, &mut headers, authority, scheme, form)?;
             if let Some(authorization) = authorization {
                 headers.insert(PROXY_AUTHORIZATION, HeaderValue::from_str(authorization)?);
             }
@@ -149,7 +162,7 @@ impl Exchange {
     }
 
     /// May this request be? The authority to send on.
-    fn check(&self, request: &request::Parts, sender: &Sender) -> Result<String, Answer> {
+    fn check(&self, request: &request::Parts, sender: &Sender) -> Result<Authority, Answer> {
         if let Some(why) = self.found() {
             return Err(Answer::malformed(&self.admission, why));
         }
@@ -161,16 +174,39 @@ impl Exchange {
         let gate = self.admission.gate();
         let meant = |host| gate.named(host);
         let authority = match named(request, sender.scheme(), &self.host, self.admission.port(), meant) {
-            Named::This(authority) => authority,
+            Named::This(authority) => Authority { admitted: authority.clone(), said: authority },
+            Named::Alias(name, said) => {
+                self.check_alias(&name).map_err(|reason| Answer::refuse(&self.admission, reason))?;
+                let port = (self.admission.port() != sender.scheme().port()).then_some(self.admission.port());
+                Authority { admitted: authority(&self.host, port), said }
+            }
             Named::Other(found) => {
                 return Err(Answer::refuse(&self.admission, NetworkReason::HostHeader { found }));
             }
             Named::Malformed(why) => return Err(Answer::malformed(&self.admission, why)),
         };
         if let Some(name) = self.admission.host().name() {
-            self.check_rules(request, name).map_err(|reason| Answer::refuse(&self.admission, reason))?;
+            let checked = self.check_rules(request, name);
+            let checked = checked.and_then(|()| match self.is_strict() {
+                true => headers::other_host(&request.headers, |found| gate.named(found) == self.host),
+                false => Ok(()),
+            });
+            checked.map_err(|reason| Answer::refuse(&self.admission, reason))?;
         }
         Ok(authority)
+    }
+
+    /// A name that an address is called by: nobody can say whose it is, but what is denied stays so, and a host whose
+    /// requests are looked at is reached by its own name.
+    fn check_alias(&self, name: &HostName) -> Result<(), NetworkReason> {
+        let rules = self.admission.gate().rules();
+        if name.is_localhost() || rules.terminates(name) {
+            return Err(NetworkReason::HostHeader { found: name.to_string() });
+        }
+        match rules.decide(&Host::Name(name.clone()), self.admission.port()) {
+            Err(reason @ NetworkReason::Denied { .. }) => Err(reason),
+            _ => Ok(()),
+        }
     }
 
     /// HTTP rules hold for what the server will make of the request, which some headers change.

@@ -2,10 +2,13 @@
 
 use hyper::body::SizeHint;
 use hyper::header::{
-    ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HeaderMap, HeaderName,
+    ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, FORWARDED, HeaderMap, HeaderName,
     HeaderValue, IF_RANGE, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, RANGE, SEC_WEBSOCKET_EXTENSIONS, TE,
     TRANSFER_ENCODING, UPGRADE,
 };
+
+use hyper::http::request::Parts;
+use ringfence_policy::{Host, NetworkReason};
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
@@ -49,6 +52,14 @@ pub(super) fn strip_expectation(headers: &mut HeaderMap) {
     headers.remove(EXPECT);
 }
 
+/// What a head takes in memory, about.
+pub(super) fn size(head: &Parts) -> usize {
+    const EACH: usize = 64;
+    let headers = head.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + EACH);
+    let target = head.uri.path_and_query().map_or(0, |path| path.as_str().len());
+    headers.sum::<usize>() + target + EACH
+}
+
 /// A length is only ever ours: what the body turns out to have.
 pub(super) fn set_length(headers: &mut HeaderMap, size: &SizeHint, is_empty: bool) {
     let had = headers.remove(CONTENT_LENGTH).is_some();
@@ -83,8 +94,45 @@ pub(super) const METHOD_OVERRIDES: [HeaderName; 3] = [
     HeaderName::from_static("x-method-override"),
 ];
 /// The same for the path.
-pub(super) const PATH_OVERRIDES: [HeaderName; 2] =
-    [HeaderName::from_static("x-original-url"), HeaderName::from_static("x-rewrite-url")];
+pub(super) const PATH_OVERRIDES: [HeaderName; 5] = [
+    HeaderName::from_static("x-original-url"),
+    HeaderName::from_static("x-rewrite-url"),
+    HeaderName::from_static("x-original-uri"),
+    HeaderName::from_static("x-forwarded-uri"),
+    HeaderName::from_static("x-forwarded-path"),
+];
+/// The same for the host.
+const HOST_OVERRIDES: [HeaderName; 5] = [
+    HeaderName::from_static("x-forwarded-host"),
+    HeaderName::from_static("x-host"),
+    HeaderName::from_static("x-original-host"),
+    HeaderName::from_static("x-forwarded-server"),
+    HeaderName::from_static("x-http-host-override"),
+];
+
+/// Does a header say another host than the one that `is_it` knows? What can't be read is another one.
+pub(super) fn other_host(headers: &HeaderMap, is_it: impl Fn(Host) -> bool) -> Result<(), NetworkReason> {
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let listed = HOST_OVERRIDES.into_iter().flat_map(|name| headers.get_all(name)).map(text);
+    let listed =
+        listed.flat_map(|value| value.split(',').map(|host| host.trim().to_owned()).collect::<Vec<_>>());
+    let forwarded = headers.get_all(FORWARDED).iter().map(text);
+    let forwarded = forwarded.flat_map(|value| {
+        let hosts = value.split([',', ';']).filter_map(|pair| {
+            let (name, host) = pair.split_once('=')?;
+            name.trim().eq_ignore_ascii_case("host").then(|| host.trim().trim_matches('"').to_owned())
+        });
+        hosts.collect::<Vec<_>>()
+    });
+    let is_other = |host: &String| {
+        let parsed = host.is_ascii().then(|| Host::parse_with_port(host, Some(443)).ok()).flatten();
+        !parsed.is_some_and(|(host, _)| is_it(host))
+    };
+    match listed.chain(forwarded).find(is_other) {
+        Some(found) => Err(NetworkReason::HostHeader { found }),
+        None => Ok(()),
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -117,6 +165,39 @@ mod tests {
         left.sort_unstable();
         assert_eq!(left, ["accept", "te", "trailer"]);
         assert_eq!(headers["te"], "trailers");
+    }
+
+    #[test]
+    fn headers_that_say_another_host_are_found() {
+        let own = Host::parse("api.example.com").unwrap();
+        let say = |name: &'static str, value: &'static str| {
+            other_host(&map(&[(name, value)]), |host| host == own).is_ok()
+        };
+        for (name, value) in [
+            ("x-forwarded-host", "api.example.com"),
+            ("x-forwarded-host", "API.example.com:443, api.example.com"),
+            ("x-host", "api.example.com"),
+            ("forwarded", "for=192.0.2.1;host=api.example.com;proto=https"),
+            ("forwarded", "Host=\"api.example.com:443\""),
+            ("forwarded", "for=192.0.2.1"),
+            ("x-other", "evil.test"),
+        ] {
+            assert!(say(name, value), "{name}: {value}");
+        }
+        for (name, value) in [
+            ("x-forwarded-host", "evil.test"),
+            ("x-forwarded-host", "api.example.com, evil.test"),
+            ("x-forwarded-host", ""),
+            ("x-forwarded-host", "a b"),
+            ("x-host", "evil.test:443"),
+            ("x-original-host", "evil.test"),
+            ("x-forwarded-server", "evil.test"),
+            ("x-http-host-override", "evil.test"),
+            ("forwarded", "host=evil.test"),
+            ("forwarded", "host=api.example.com, for=x; HOST=\"evil.test\""),
+        ] {
+            assert!(!say(name, value), "{name}: {value}");
+        }
     }
 
     #[test]

@@ -32,6 +32,10 @@ const ANSWER: Duration = Duration::from_secs(15 * 60);
 const LARGEST_HEAD: usize = 256 << 10;
 const MOST_HEADERS: usize = 256;
 
+/// What a host may send of one answer before it is read: enough for a long way, and enough for one of a crowd.
+const WIDE: u32 = 2 << 20;
+const NARROW: u32 = 128 << 10;
+
 /// What both sides of an exchange speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Protocol {
@@ -323,11 +327,12 @@ where
             Ok(Open::One { sender, proxy, recall: None })
         }
         Protocol::Http2 => {
+            let stream_window = if admission.gate().is_crowded() { NARROW } else { WIDE };
             let (sender, connection) = http2::Builder::new(TokioExecutor::new())
                 .timer(TokioTimer::new())
                 .max_header_list_size(LARGEST_HEAD as u32)
-                // As large as the distance needs.
-                .adaptive_window(true)
+                .initial_stream_window_size(stream_window)
+                .initial_connection_window_size(2 * stream_window)
                 .handshake(TokioIo::new(stream))
                 .await
                 .map_err(|error| not_begun(admission, &error))?;

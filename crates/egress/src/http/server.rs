@@ -21,8 +21,9 @@ use super::sender::Protocol;
 const HEAD: Duration = Duration::from_secs(60);
 const LARGEST_HEAD: usize = 64 << 10;
 const MOST_HEADERS: usize = 128;
-/// HTTP/2 requests at one time.
-const MOST_STREAMS: u32 = 128;
+/// HTTP/2 requests at one time, and the largest head of one: what programs need, and little to hold for each.
+const MOST_STREAMS: u32 = 64;
+const LARGEST_HEADERS: u32 = 32 << 10;
 /// A silent HTTP/2 client is asked for a sign of life.
 const PING: Duration = Duration::from_secs(60);
 const PONG: Duration = Duration::from_secs(20);
@@ -73,11 +74,11 @@ where
         Protocol::Http2 => {
             http2::Builder::new(TokioExecutor::new())
                 .timer(TokioTimer::new())
-                .max_header_list_size(LARGEST_HEAD as u32)
+                .max_header_list_size(LARGEST_HEADERS)
                 .max_concurrent_streams(MOST_STREAMS)
                 // The client is near: small windows fill its line, and bound what a slow host lets pile up here.
-                .initial_stream_window_size(256 << 10)
-                .initial_connection_window_size(1 << 20)
+                .initial_stream_window_size(128 << 10)
+                .initial_connection_window_size(256 << 10)
                 .keep_alive_interval(PING)
                 .keep_alive_timeout(PONG)
                 .auto_date_header(false)

@@ -254,6 +254,7 @@ impl Trust {
             learn: false,
             become_id: None,
             secret_store: Default::default(),
+            written: Vec::new(),
         };
         Terminator::trusting(self.roots(), &setup, Secrets::of(secrets)).unwrap()
     }

@@ -1,10 +1,12 @@
 //! Where values come from: a variable, a file, a command, the store.
 
+use std::env;
+use std::ffi::{OsStr, OsString};
 use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -19,11 +21,16 @@ use crate::store::SecretStore;
 /// A password manager may ask its user something.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-pub(super) fn fetch(source: &SecretSource, store: &Path) -> Result<SecretString, Problem> {
+/// `written`: what the sandbox may write.
+pub(super) fn fetch(
+    source: &SecretSource,
+    store: &Path,
+    written: &[PathBuf],
+) -> Result<SecretString, Problem> {
     match source {
         SecretSource::Env(name) => from_variable(name),
         SecretSource::File(path) => from_file(path),
-        SecretSource::Command(command) => from_command(command, PATIENCE),
+        SecretSource::Command(command) => from_command(command, &search_path(written), PATIENCE),
         SecretSource::Store(name) => {
             let problem = |error: crate::StoreError| {
                 Problem::new(error.to_string(), "see `ringfence secret ls` for what is stored")
@@ -59,11 +66,12 @@ fn from_file(path: &Path) -> Result<SecretString, Problem> {
 }
 
 /// Its words go to the caller's stderr, where a password manager asks; its output is the value.
-fn from_command(command: &str, patience: Duration) -> Result<SecretString, Problem> {
+fn from_command(command: &str, path: &OsStr, patience: Duration) -> Result<SecretString, Problem> {
     let fix = "run it by hand to see what it does";
     let mut child = Command::new("/bin/sh")
         .arg("-c")
         .arg(command)
+        .env("PATH", path)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         // A group of its own, so that nothing of it stays when its time is over.
@@ -88,6 +96,22 @@ fn from_command(command: &str, patience: Duration) -> Result<SecretString, Probl
         return Err(Problem::new(format!("it failed ({status})"), fix));
     }
     text_of(output)
+}
+
+/// The caller's PATH without what a sandbox can have put there: a virtual environment of the workspace, or a directory
+/// that is meant as below the current one.
+fn search_path(written: &[PathBuf]) -> OsString {
+    let path = env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+    let is_written = |entry: &Path| {
+        let real = entry.canonicalize();
+        let below = |place: &PathBuf| {
+            entry.starts_with(place) || real.as_ref().is_ok_and(|real| real.starts_with(place))
+        };
+        written.iter().any(below)
+    };
+    let kept = env::split_paths(&path).filter(|entry| entry.is_absolute() && !is_written(entry));
+    // Nothing in it came with a colon.
+    env::join_paths(kept).unwrap_or_default()
 }
 
 /// A pipe that is read until a deadline. No thread: what comes next drops the privileges of one thread only.
@@ -140,5 +164,5 @@ fn not_text() -> Problem {
 
 #[cfg(test)]
 pub(super) fn command_within(command: &str, patience: Duration) -> Result<SecretString, Problem> {
-    from_command(command, patience)
+    from_command(command, OsStr::new("/usr/bin:/bin"), patience)
 }

@@ -1,7 +1,8 @@
 //! The store's key: in the desktop's keyring, through the `secret-tool` program of libsecret, or in a file.
 //!
 //! The program speaks to whatever implements the freedesktop Secret Service; linking a D-Bus client for one lookup
-//! would cost more than the rest of the store.
+//! would cost more than the rest of the store. It is given the key, outside of every sandbox: so it is the system's own,
+//! wherever PATH leads.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -10,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ring::rand::{SecureRandom, SystemRandom};
+use ringfence_linux::system_program;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
@@ -44,13 +46,9 @@ impl fmt::Display for KeyPlace {
 /// The program that speaks to the keyring.
 #[derive(Debug)]
 pub(super) struct Keyring {
-    program: PathBuf,
-}
-
-impl Default for Keyring {
-    fn default() -> Self {
-        Self { program: PROGRAM.into() }
-    }
+    program: Option<PathBuf>,
+    /// Without a session bus the program would try to start one.
+    has_bus: bool,
 }
 
 pub(super) fn read(directory: &Path, place: KeyPlace, keyring: &Keyring) -> Result<Key, StoreError> {
@@ -87,21 +85,25 @@ pub(super) fn make(directory: &Path, keyring: &Keyring) -> Result<(KeyPlace, Key
 }
 
 impl Keyring {
+    /// The desktop's, if the program for it is installed in the system.
+    pub(super) fn of_the_system() -> Self {
+        let bus = std::env::var_os("DBUS_SESSION_BUS_ADDRESS");
+        Self { program: system_program(PROGRAM), has_bus: bus.is_some_and(|address| !address.is_empty()) }
+    }
+
     /// None at all.
     #[cfg(test)]
     pub(super) fn none() -> Self {
-        Self { program: "/nonexistent".into() }
+        Self { program: None, has_bus: false }
     }
 
     #[cfg(test)]
     pub(super) fn by(program: &Path) -> Self {
-        Self { program: program.to_owned() }
+        Self { program: Some(program.to_owned()), has_bus: true }
     }
 
-    /// Without a session bus the program would try to start one.
     fn may_be_there(&self) -> bool {
-        let bus = std::env::var_os("DBUS_SESSION_BUS_ADDRESS").is_some_and(|address| !address.is_empty());
-        bus || self.program.is_absolute()
+        self.program.is_some() && self.has_bus
     }
 
     /// One call of the program; its output.
@@ -111,7 +113,11 @@ impl Keyring {
         directory: &Path,
         input: Option<&[u8]>,
     ) -> Result<Zeroizing<Vec<u8>>, String> {
-        let mut child = Command::new(&self.program)
+        let program = self
+            .program
+            .as_deref()
+            .ok_or_else(|| format!("`{PROGRAM}` is not installed in a directory of the system"))?;
+        let mut child = Command::new(program)
             .args(verb)
             .args(["application", "ringfence", "store"])
             .arg(directory)

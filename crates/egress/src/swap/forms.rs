@@ -1,7 +1,12 @@
-//! The forms in which a value is written: as it is, in JSON, in a URL or a form, and inside base64.
+//! The forms in which a value is written: as it is, in JSON, in HTML, in a URL or a form, in hexadecimal, and inside
+//! base64.
+
+use std::collections::HashSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+
+use super::escapes::{self, Hex};
 
 /// How a body is written, by its media type: what is put into it has to be written the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,20 +39,26 @@ impl Writing {
 /// Every form in which a host may send a value back. The value itself comes first.
 pub(super) fn echoes(value: &str) -> Vec<Vec<u8>> {
     let mut forms = vec![value.as_bytes().to_vec(), in_json(value)];
-    for hex in [Hex::Upper, Hex::Lower] {
+    forms.extend(escapes::in_json(value));
+    forms.extend(escapes::in_html(value));
+    for hex in Hex::BOTH {
+        forms.push(escapes::in_hex(value, hex));
         // Unreserved characters of RFC 3986; those that `encodeURIComponent` leaves; those of a form.
         forms.extend([b"-._~".as_slice(), b"-._~!'()*", b"-._*"].map(|kept| in_url(value, kept, hex)));
         // Paths keep more than queries.
         forms.push(in_url(value, b"-._~!$&'()*+,;=:@/", hex));
     }
     for encoded in in_base64(value) {
-        forms.extend([Hex::Upper, Hex::Lower].map(|hex| in_url(&encoded, b"-._~", hex)));
+        forms.extend(Hex::BOTH.map(|hex| in_url(&encoded, b"-._~", hex)));
         forms.push(encoded.into_bytes());
     }
     // Some writers of JSON escape every slash.
     let escaped: Vec<_> =
         forms.iter().filter(|form| form.contains(&b'/')).map(|form| escape_slashes(form)).collect();
     forms.extend(escaped);
+    // Most values have nothing that is escaped. The value itself stays the first.
+    let mut seen = HashSet::new();
+    forms.retain(|form| seen.insert(form.clone()));
     forms
 }
 
@@ -63,12 +74,6 @@ fn escape_slashes(form: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-#[derive(Clone, Copy)]
-enum Hex {
-    Upper,
-    Lower,
-}
-
 /// A blank is a plus sign where `~` is encoded, which is the rule for forms.
 fn in_url(value: &str, kept: &[u8], hex: Hex) -> Vec<u8> {
     let is_form = !kept.contains(&b'~');
@@ -78,11 +83,8 @@ fn in_url(value: &str, kept: &[u8], hex: Hex) -> Vec<u8> {
             b' ' if is_form => out.push(b'+'),
             _ if byte.is_ascii_alphanumeric() || kept.contains(&byte) => out.push(byte),
             _ => {
-                let text = match hex {
-                    Hex::Upper => format!("%{byte:02X}"),
-                    Hex::Lower => format!("%{byte:02x}"),
-                };
-                out.extend_from_slice(text.as_bytes());
+                out.push(b'%');
+                out.extend_from_slice(hex.write(byte.into(), 2).as_bytes());
             }
         }
     }
@@ -142,6 +144,38 @@ mod tests {
             assert!(has_echo(value, form), "{form}");
         }
         assert!(!has_echo(value, "a/b+c d"));
+    }
+
+    #[test]
+    fn what_writers_of_json_and_html_escape_is_found() {
+        let value = r#"p<a>s&s'w"o/r+d=é😀"#;
+        for form in [
+            // Go.
+            r#"p\u003ca\u003es\u0026s'w\"o/r+d=é😀"#,
+            // Python: ASCII only.
+            r#"p<a>s&s'w\"o/r+d=\u00e9\ud83d\ude00"#,
+            r#"p<a>s&s'w\"o/r+d=\u00E9\uD83D\uDE00"#,
+            // PHP: with its flags, slashes escaped.
+            r#"p\u003Ca\u003Es\u0026s\u0027w\u0022o\/r+d=\u00e9\ud83d\ude00"#,
+            // .NET.
+            r#"p\u003Ca\u003Es\u0026s\u0027w\u0022o/r\u002Bd=\u00E9\uD83D\uDE00"#,
+            // Gson.
+            r#"p\u003ca\u003es\u0026s\u0027w\"o/r+d\u003dé😀"#,
+            "p&lt;a&gt;s&amp;s'w\"o/r+d=é😀",
+            "p&lt;a&gt;s&amp;s&#x27;w&quot;o/r+d=é😀",
+            "p&lt;a&gt;s&amp;s&#039;w&quot;o/r+d=é😀",
+            "p&lt;a&gt;s&amp;s&apos;w&quot;o/r+d=&#xE9;&#x1F600;",
+            "p&lt;a&gt;s&amp;s&#39;w&#34;o/r&#43;d=é😀",
+            "p&lt;a&gt;s&amp;s&#39;w&quot;o&#x2F;r+d&#x3D;&#233;&#128512;",
+            "p&#60;a&#62;s&#38;s&#39;w&#34;o&#47;r&#43;d&#61;&#233;&#128512;",
+            "p&#x3c;a&#x3e;s&#x26;s&#x27;w&#x22;o&#x2f;r&#x2b;d&#x3d;&#xe9;&#x1f600;",
+            "703c613e7326732777226f2f722b643dc3a9f09f9880",
+            "703C613E7326732777226F2F722B643DC3A9F09F9880",
+        ] {
+            assert!(has_echo(value, form), "{form}");
+        }
+        // A token has little to escape, and is searched for in few forms.
+        assert!(echoes("ghp_0123456789abcdef").len() <= 12);
     }
 
     #[test]

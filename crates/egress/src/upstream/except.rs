@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use ringfence_policy::{AddressRange, Host};
+use ringfence_policy::Host;
 
 #[derive(Debug, Default)]
 pub(super) struct Exceptions {
@@ -21,7 +21,7 @@ enum What {
     /// A name and all below it.
     Domain(String),
     Address(IpAddr),
-    Range(AddressRange),
+    Range(Range),
 }
 
 impl Exceptions {
@@ -44,11 +44,42 @@ impl Exceptions {
     }
 }
 
+/// A CIDR range of any addresses, not only of private ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Range {
+    network: IpAddr,
+    bits: u32,
+}
+
+impl Range {
+    fn parse(text: &str) -> Option<Self> {
+        let (network, bits) = text.split_once('/')?;
+        let network: IpAddr = network.parse().ok()?;
+        let bits = bits.parse().ok()?;
+        let most = if network.is_ipv4() { 32 } else { 128 };
+        (bits <= most).then_some(Self { network, bits })
+    }
+
+    fn contains(&self, address: IpAddr) -> bool {
+        // What lies behind the prefix does not count, in the address and in the range.
+        let differs = match (self.network, address) {
+            (IpAddr::V4(network), IpAddr::V4(address)) => {
+                (network.to_bits() ^ address.to_bits()).checked_shr(32 - self.bits).unwrap_or(0) != 0
+            }
+            (IpAddr::V6(network), IpAddr::V6(address)) => {
+                (network.to_bits() ^ address.to_bits()).checked_shr(128 - self.bits).unwrap_or(0) != 0
+            }
+            _ => true,
+        };
+        !differs
+    }
+}
+
 impl Entry {
     /// What can't be read names nothing.
     fn parse(part: &str) -> Option<Self> {
         if part.contains('/') {
-            return Some(Self { what: What::Range(AddressRange::parse(part).ok()?), port: None });
+            return Some(Self { what: What::Range(Range::parse(part)?), port: None });
         }
         if let Ok(Host::Address(address)) = Host::parse(part) {
             return Some(Self { what: What::Address(address), port: None });

@@ -45,7 +45,7 @@ const NEW_LISTENER: u32 = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER as u32;
 pub(super) fn emit(asm: &mut Assembler, rule: ArgRule, pass: Label, fail: Label) -> Label {
     match rule {
         ArgRule::Namespaces => none_set(asm, 0, NEW_NAMESPACES, pass, fail),
-        ArgRule::Socket | ArgRule::SocketNoDatagram => {
+        ArgRule::Socket | ArgRule::SocketNoDatagram | ArgRule::SocketInet => {
             let unix = match rule {
                 ArgRule::SocketNoDatagram => connected(asm, pass, fail),
                 _ => pass,
@@ -59,14 +59,20 @@ pub(super) fn emit(asm: &mut Assembler, rule: ArgRule, pass: Label, fail: Label)
             asm.greater(DATAGRAM, fail, protocol);
             asm.and(TYPE_MASK);
             let kind = asm.load_arg(1);
-            let route = equals(asm, 2, 0, pass, fail);
-            asm.equal(NETLINK, route, fail);
-            let next = asm.here();
+            let inet_only = rule == ArgRule::SocketInet;
+            let mut next = fail;
+            if !inet_only {
+                let route = equals(asm, 2, 0, pass, fail);
+                asm.equal(NETLINK, route, fail);
+                next = asm.here();
+            }
             asm.equal(INET6, kind, next);
             let next = asm.here();
             asm.equal(INET, kind, next);
-            let next = asm.here();
-            asm.equal(UNIX, unix, next);
+            if !inet_only {
+                let next = asm.here();
+                asm.equal(UNIX, unix, next);
+            }
             asm.load_arg(0)
         }
         ArgRule::SocketPair => equals(asm, 0, UNIX, pass, fail),
@@ -138,7 +144,8 @@ pub(super) fn permits(rule: ArgRule, args: &[u64; 6]) -> bool {
     let makes_device = |mode: u32| matches!(mode & libc::S_IFMT, libc::S_IFCHR | libc::S_IFBLK);
     match rule {
         ArgRule::Namespaces => word(0) & NEW_NAMESPACES == 0,
-        ArgRule::Socket | ArgRule::SocketNoDatagram => match int(0) {
+        ArgRule::Socket | ArgRule::SocketNoDatagram | ArgRule::SocketInet => match int(0) {
+            libc::AF_UNIX | libc::AF_NETLINK if rule == ArgRule::SocketInet => false,
             libc::AF_UNIX => rule == ArgRule::Socket || matches!(word(1) & TYPE_MASK, STREAM | PACKETS),
             libc::AF_NETLINK => int(2) == libc::NETLINK_ROUTE,
             libc::AF_INET | libc::AF_INET6 => {

@@ -163,6 +163,7 @@ fn random_changes_are_obeyed() {
             compat: arch == Arch::X86_64 && random.below(3) == 0,
             closed: random.pick(&[ClosedAction::Notify, ClosedAction::Errno]),
             no_unix_datagrams: random.below(2) == 0,
+            inet_only: random.below(3) == 0,
             notify_also: random.names(),
         };
         assert_program_obeys(arch, &rules, &mut random, 1 + round % 2);
@@ -257,6 +258,28 @@ fn what_the_issue_names_comes_out_as_it_says() {
     assert_eq!(run(Arch::X86_64.audit(), u32::MAX), enosys, "syscall(-1) probes for support");
     assert_eq!(run(Arch::X86_64.audit(), X32_BIT), eperm);
     assert_eq!(run(Arch::I386.audit(), 3), eperm);
+}
+
+#[test]
+fn a_few_calls_and_no_others_can_be_open() {
+    let mut random = Random(5);
+    for arch in [Arch::X86_64, Arch::Aarch64] {
+        let rules = Rules { inet_only: true, ..Rules::only(&["read", "socket", "exit_group"]) };
+        assert_program_obeys(arch, &rules, &mut random, 40);
+        let program = compile(arch, &rules).unwrap();
+        let allowed = |name: &str, args: [u64; 6]| {
+            let nr = entry(name).and_then(|entry| entry.number(arch)).unwrap();
+            emulate::run(&program, arch.audit(), nr, &args).value == ALLOW
+        };
+        let socket = |family: i32| allowed("socket", [family as u64, libc::SOCK_STREAM as u64, 0, 0, 0, 0]);
+        assert!(socket(libc::AF_INET) && socket(libc::AF_INET6) && allowed("read", [0; 6]));
+        for family in [libc::AF_UNIX, libc::AF_NETLINK, libc::AF_PACKET, libc::AF_VSOCK] {
+            assert!(!socket(family), "{family}");
+        }
+        for name in ["write", "execve", "openat", "ptrace"] {
+            assert!(!allowed(name, [0; 6]), "{name}");
+        }
+    }
 }
 
 #[test]

@@ -82,13 +82,15 @@ fn conditions(rule: ArgRule, unix: UnixSockets) -> Vec<Vec<Condition>> {
     let connected = || [STREAM, PACKETS].map(|kind| vec![family(libc::AF_UNIX), of_type(kind)]).to_vec();
     match rule {
         ArgRule::Namespaces => none_set(0, NEW_NAMESPACES),
-        ArgRule::Socket | ArgRule::SocketNoDatagram => {
+        ArgRule::Socket | ArgRule::SocketNoDatagram | ArgRule::SocketInet => {
             let mut open = match (unix, rule) {
-                (UnixSockets::Pairs, _) => Vec::new(),
+                (UnixSockets::Pairs, _) | (_, ArgRule::SocketInet) => Vec::new(),
                 (UnixSockets::Any, ArgRule::SocketNoDatagram) => connected(),
                 (UnixSockets::Any, _) => vec![vec![family(libc::AF_UNIX)]],
             };
-            open.push(vec![family(libc::AF_NETLINK), is(2, libc::NETLINK_ROUTE as u32)]);
+            if rule != ArgRule::SocketInet {
+                open.push(vec![family(libc::AF_NETLINK), is(2, libc::NETLINK_ROUTE as u32)]);
+            }
             // Unspecified and stream, then datagram; protocols up to UDP, ICMPv6 and MPTCP.
             let kinds = [(TYPE_MASK & !1, 0), (TYPE_MASK, 2)];
             let protocols = [
@@ -150,11 +152,12 @@ mod tests {
     use super::super::args::permits;
     use super::*;
 
-    const RULES: [ArgRule; 16] = [
+    const RULES: [ArgRule; 17] = [
         ArgRule::Namespaces,
         ArgRule::Socket,
         ArgRule::SocketPair,
         ArgRule::SocketNoDatagram,
+        ArgRule::SocketInet,
         ArgRule::SocketPairNoDatagram,
         ArgRule::Ioctl,
         ArgRule::Personality,

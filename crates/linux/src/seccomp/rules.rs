@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::args;
-use super::table::{Arch, ArgRule, Entry, Verdict, X32_BIT, X32_FIRST, entry_of};
+use super::table::{Arch, ArgRule, Entry, Verdict, X32_BIT, X32_FIRST, entries, entry_of};
 
 /// Changes to the table's verdicts. `deny` wins over `allow`; an allowed name loses its argument rule too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct Rules {
     /// Closes unix sockets that send without `connect`: where a listener carries out every `connect`, those would
     /// get past it.
     pub no_unix_datagrams: bool,
+    /// `socket` makes inet sockets only.
+    pub inet_only: bool,
     /// Calls that go to the listener where they would be allowed: tracing.
     pub notify_also: Vec<&'static str>,
 }
@@ -42,6 +44,12 @@ pub enum Decision {
 }
 
 impl Rules {
+    /// Nothing but these calls, each with its argument rule. What is closed fails with EPERM.
+    pub fn only(names: &[&str]) -> Self {
+        let closed = entries().map(|entry| entry.name).filter(|name| !names.contains(name));
+        Self { deny: closed.map(str::to_owned).collect(), closed: ClosedAction::Errno, ..Self::default() }
+    }
+
     /// The decision on a call with these registers. `native` is the architecture the filter was compiled for,
     /// `audit` the one the call came in by.
     pub fn decide(&self, native: Arch, audit: u32, nr: u32, args: &[u64; 6]) -> Decision {
@@ -65,6 +73,7 @@ impl Rules {
     /// The table's rule, or the tighter one that is asked for.
     pub(super) fn rule(&self, rule: ArgRule) -> ArgRule {
         match rule {
+            ArgRule::Socket if self.inet_only => ArgRule::SocketInet,
             ArgRule::Socket if self.no_unix_datagrams => ArgRule::SocketNoDatagram,
             ArgRule::SocketPair if self.no_unix_datagrams => ArgRule::SocketPairNoDatagram,
             rule => rule,

@@ -66,6 +66,8 @@ pub enum ArgRule {
     /// The same two without unix datagrams, which can be sent to any path with no `connect` before.
     SocketNoDatagram,
     SocketPairNoDatagram,
+    /// Inet alone.
+    SocketInet,
     /// Argument 1 is no request that feeds, captures or reprograms a terminal.
     Ioctl,
     /// Argument 0 is 0xffffffff (ask) or has only `PER_LINUX32` and `ADDR_NO_RANDOMIZE` set.

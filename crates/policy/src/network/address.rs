@@ -27,6 +27,8 @@ pub enum AddressClass {
     /// Where a cloud hands a machine its credentials.
     Metadata,
     Loopback,
+    /// An address that this machine itself has, whatever else it is: egress finds that out, `address_class` can't.
+    Own,
     Unspecified,
     Multicast,
     Broadcast,
@@ -58,6 +60,7 @@ impl AddressClass {
             Self::LinkLocal => "link-local",
             Self::Metadata => "metadata",
             Self::Loopback => "loopback",
+            Self::Own => "own",
             Self::Unspecified => "unspecified",
             Self::Multicast => "multicast",
             Self::Broadcast => "broadcast",

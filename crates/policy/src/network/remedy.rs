@@ -153,6 +153,9 @@ fn why(reason: &NetworkReason) -> String {
             let ports: Vec<String> = granted.iter().map(u16::to_string).collect();
             format!("the host is allowed only on port {}", ports.join(" or "))
         }
+        NetworkReason::Address { address, class: AddressClass::Own } => {
+            format!("{address} is this machine's own")
+        }
         NetworkReason::Address { address, class } => {
             format!("{address} is {} {class} address{}", class.article(), carried(*address))
         }
@@ -201,6 +204,10 @@ fn advice(host: &str, port: Option<u16>, reason: &NetworkReason) -> Option<&'sta
         }
         NetworkReason::Denied { .. } => {
             "that wins over every other rule, take it out of that list to allow it"
+        }
+        NetworkReason::Address { class: AddressClass::Own, .. } => {
+            "no name may lead there, `--allow-local PORT` opens a port of 127.0.0.1, and a rule for the very address \
+             opens it"
         }
         NetworkReason::Address { .. } => "no name may lead there",
         NetworkReason::NoSni => "connect by a name that has a rule",

@@ -145,6 +145,15 @@ impl NetworkRules {
         if typed { Ok(()) } else { self.check_range(address) }
     }
 
+    /// May an address that this machine itself has be dialled for this host, which `decide` let pass on this port? Only
+    /// where the user wrote this very address down, whoever leads there: what listens there is the user's own, as on
+    /// loopback.
+    pub fn check_own(&self, host: &Host, port: u16, address: IpAddr) -> Result<(), NetworkReason> {
+        let written = self.allow.ports(&Host::from(address)).contains(&port)
+            || is_own_loopback(host) && self.local.contains(&port);
+        if written { Ok(()) } else { Err(NetworkReason::Address { address, class: AddressClass::Own }) }
+    }
+
     /// Must TLS to this name carry it as the server name?
     pub fn needs_sni(&self, name: &HostName) -> bool {
         !self.no_sni.contains(name)

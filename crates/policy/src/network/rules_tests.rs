@@ -188,6 +188,12 @@ fn an_address_that_was_typed_is_itself_and_no_other() {
         assert!(rules.decide(&host(target), port).is_err(), "{target}:{port}");
     }
     assert!(rules.check_address(&host("127.0.0.2"), 443, address("127.0.0.2")).is_err());
+    // What the machine itself has is for whoever wrote it down.
+    let own = |name: &str, port, at: &str| rules.check_own(&host(name), port, address(at)).is_ok();
+    assert!(own("10.0.0.5", 22, "10.0.0.5") && own("127.0.0.1", 8080, "127.0.0.1"));
+    assert!(own("example.org", 22, "10.0.0.5"), "a name opens nothing that the address does not");
+    assert!(!own("10.0.0.5", 23, "10.0.0.5") && !own("example.org", 443, "10.0.0.5"));
+    assert!(!own("10.0.0.5", 22, "10.0.0.6") && !own("127.0.0.1", 443, "127.0.0.1"));
     assert!(rules.check_address(&host("example.org"), 443, address("127.0.0.1")).is_err());
 }
 

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use ringfence_policy::{Host, HostRule, Layer};
+use ringfence_egress::is_own_address;
+use ringfence_policy::{AddressClass, Host, HostRule, Layer, address_class};
 use ringfence_sandbox::AttachedFile;
 
 use super::client::ClientError;
 use super::surroundings::Surroundings;
-use super::url::{has_credentials, place, without_credentials};
+use super::url::{Place, has_credentials, place, without_credentials};
 
 /// An index that sends its clients to more hosts than this is not one that a person means to grant.
 const MOST_HOSTS: usize = 32;
@@ -62,23 +63,29 @@ impl<'a> Found<'a> {
         Ok(())
     }
 
-    /// Grant the host of a URL that an index gave. It is not the user's word: never this machine, and one that can't be
-    /// granted is only said.
+    /// Grant the host of a URL that an index gave. It is not the user's word: never this machine, no address that is not
+    /// public (a rule for an address opens it, whatever it is), and one that can't be granted is only said.
     pub(super) fn grant_linked(&mut self, url: &str) {
-        match place(url) {
-            Ok(Some(found)) if is_loopback(&found.host) && !self.local.contains(&found.port) => {
-                self.note(format!(
-                    "the index leads to {}, which is this machine: not granted",
-                    without_credentials(url)
-                ))
-            }
-            Ok(None) => {}
-            _ => {
-                if let Err(error) = self.grant(url) {
-                    self.note(error.to_string());
-                }
-            }
+        let refused = match place(url) {
+            Ok(None) => return,
+            Ok(Some(found)) if self.has(&found) => return,
+            Ok(Some(found)) => unfit(&found.host),
+            Err(_) => None,
+        };
+        if let Some(what) = refused {
+            self.note(format!(
+                "the index leads to {}, which is {what}: not granted",
+                without_credentials(url)
+            ));
+        } else if let Err(error) = self.grant(url) {
+            self.note(error.to_string());
         }
+    }
+
+    /// Is it granted by what the client is configured with?
+    fn has(&self, place: &Place) -> bool {
+        self.hosts.contains(&HostRule::of(place.host.clone(), Some(place.port)))
+            || (is_loopback(&place.host) && self.local.contains(&place.port))
     }
 
     /// A variable for the client inside, without credentials.
@@ -131,6 +138,23 @@ impl<'a> Found<'a> {
         layer.environment.set = self.variables;
         layer.filesystem.read = self.read.into_iter().collect();
         Ok(Findings { layer, files: self.files, notes: self.notes })
+    }
+}
+
+/// What a host is that an index can't have granted.
+fn unfit(host: &Host) -> Option<String> {
+    let address = match host {
+        _ if is_loopback(host) => return Some("this machine".into()),
+        Host::Name(_) => return None,
+        Host::Address(address) => *address,
+    };
+    match address_class(address) {
+        // One that can't be reached at all is of no use to the client either.
+        AddressClass::Public if is_own_address(address).unwrap_or(true) => {
+            Some("an address of this machine, or one that can't be reached from it".into())
+        }
+        AddressClass::Public => None,
+        class => Some(format!("a {class} address")),
     }
 }
 

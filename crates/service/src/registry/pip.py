@@ -1,11 +1,12 @@
 # Asks pip, in pip's own Python, for the indexes it uses, the settings that say so, and, if called with `links`, where an
 # index's links lead. Prints one JSON object. Nothing is installed or downloaded but index pages.
+import ipaddress
 import json
 import os
 import re
 import sys
 from configparser import RawConfigParser
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from pip._internal.commands import create_command
 from pip._internal.configuration import get_configuration_files
@@ -50,6 +51,15 @@ def any_project(session, index):
     return []
 
 
+def is_near(link, indexes):
+    """An address that may be nearer than the internet: no index has it asked from here, but one that is there itself."""
+    try:
+        address = ipaddress.ip_address(urlsplit(link).hostname or "")
+    except ValueError:
+        return False
+    return not address.is_global and urlsplit(link).netloc not in [urlsplit(index).netloc for index in indexes]
+
+
 def downloads(finder, session):
     """One link a host, and where it redirects to."""
     links = {}
@@ -61,7 +71,7 @@ def downloads(finder, session):
                 links.setdefault(link.split("/")[2] if "://" in link else "", link)
     for link in list(links.values())[:8]:
         yield link
-        if link.startswith("http"):
+        if link.startswith("http") and not is_near(link, finder.index_urls):
             answer = session.head(link, allow_redirects=True)
             for hop in answer.history + [answer]:
                 yield hop.url

@@ -166,6 +166,54 @@ fn an_index_on_this_machine_is_a_local_port_but_none_can_send_a_client_there() {
     assert!(grant.notes[0].contains("this machine: not granted"), "{:?}", grant.notes);
 }
 
+/// Nearer than the internet, dressed up or plain.
+const NEAR: [&str; 11] = [
+    "169.254.169.254",
+    "[fd00:ec2::254]",
+    "10.1.2.3:8080",
+    "192.168.7.7",
+    "100.64.0.9",
+    "169.254.7.7",
+    "[fd00::7]",
+    "[fe80::1]",
+    "[::ffff:10.1.2.3]",
+    "[64:ff9b::a9fe:a9fe]",
+    "127.8.8.8:22",
+];
+
+/// A rule for an address opens it, whatever it is: so no page of an index may make one.
+#[test]
+fn an_index_can_not_have_an_address_granted_that_is_not_public() {
+    for near in NEAR {
+        let url = format!("http://{near}/x");
+        let says =
+            pip_says(&serde_json::json!({ "links": ["https://files.example/a.whl", url] }).to_string());
+        let grant = Stage::new().program("python3", &says).ask(pip::ask).unwrap();
+        assert_eq!(
+            (grant.allow, grant.local),
+            (vec!["files.example:443".to_owned(), "index.example:443".into()], vec![]),
+            "{near}"
+        );
+        assert!(grant.notes[0].contains(&url) && grant.notes[0].contains("not granted"), "{:?}", grant.notes);
+
+        let config = r#"{"registry": "https://r.example/"}"#;
+        let says = format!("case $1 in config) echo '{config}';; view) echo '\"{url}\"';; esac");
+        let grant = Stage::new().program("npm", &says).ask(npm::ask).unwrap();
+        assert_eq!((grant.allow, grant.local), (vec!["r.example:443".to_owned()], vec![]), "{near}");
+        assert!(grant.notes[0].contains("not granted"), "{:?}", grant.notes);
+
+        let says = CARGO_LOOKS_UP.replace("https://dl.'$host'", &format!("http://{near}"));
+        let grant = Stage::new().program("cargo", &says).ask(cargo::ask).unwrap();
+        assert_eq!((grant.allow, grant.local), (vec!["index.example:443".to_owned()], vec![]), "{near}");
+        assert!(grant.notes[0].contains("not granted"), "{:?}", grant.notes);
+    }
+    // The user's own word is another thing, and what it granted is not said again.
+    let says =
+        pip_says(r#"{"index-url": "http://10.1.2.3/simple", "links": ["http://10.1.2.3/files/a.whl"]}"#);
+    let grant = Stage::new().program("python3", &says).ask(pip::ask).unwrap();
+    assert_eq!((grant.allow, grant.notes), (vec!["10.1.2.3:80".to_owned()], vec![]));
+}
+
 #[test]
 fn a_client_that_the_sandbox_may_write_is_not_run() {
     let stage = Stage::new();

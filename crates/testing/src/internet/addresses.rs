@@ -10,6 +10,8 @@ use super::Place;
 /// The machine's own addresses.
 pub const MACHINE_V4: &str = "203.0.113.2";
 pub const MACHINE_V6: &str = "2001:db8:113::2";
+/// On its side of a private network.
+pub const MACHINE_PRIVATE: &str = "10.77.0.1";
 
 pub const DNS: &str = "192.0.2.53";
 /// Web servers that belong to the good, and to somebody else.
@@ -68,7 +70,7 @@ pub(super) fn connect(machine: &Place, world: &Place) {
     world.within(|| ip(&there));
     let here = format!(
         "addr add {MACHINE_V4}/24 dev eth0\naddr add {MACHINE_V6}/64 dev eth0 nodad\nlink set eth0 up\n\
-         route add default via 203.0.113.1\nroute add default via 2001:db8:113::1\n"
+         addr add {MACHINE_PRIVATE}/32 dev lo\nroute add default via 203.0.113.1\nroute add default via 2001:db8:113::1\n"
     );
     machine.within(|| ip(&here));
 }

@@ -28,8 +28,8 @@ mod web;
 use std::sync::OnceLock;
 
 pub use addresses::{
-    CDN, CLOSED, DNS, EVIL, EVIL_V6, MACHINE_V4, MACHINE_V6, METADATA, NAT64_METADATA, NAT64_TEN, PROXY,
-    SERVICES, SERVICES_V6, SHARED, TEN, UNIQUE_LOCAL, WEB, WEB_V6,
+    CDN, CLOSED, DNS, EVIL, EVIL_V6, MACHINE_PRIVATE, MACHINE_V4, MACHINE_V6, METADATA, NAT64_METADATA,
+    NAT64_TEN, PROXY, SERVICES, SERVICES_V6, SHARED, TEN, UNIQUE_LOCAL, WEB, WEB_V6,
 };
 pub use certificates::{Certificates, Credentials};
 pub use dns::{Answer, Dns, Query};

@@ -140,6 +140,15 @@ http {
             add_header X-Echo $http_x_token;
             return 200 "authorization: $http_authorization\ntoken: $http_x_token\n";
         }
+        # An index whose page leads nearer than the internet: to metadata, into a private network, to the machine itself.
+        location ^~ /hostile-index/ {
+            default_type text/html;
+            return 200 "<a href='http://169.254.169.254/files/pip-99.1-py3-none-any.whl'>pip-99.1-py3-none-any.whl</a>
+                <a href='http://10.1.2.3/files/pip-99.2-py3-none-any.whl'>pip-99.2-py3-none-any.whl</a>
+                <a href='http://[fd00::7]/files/pip-99.3-py3-none-any.whl'>pip-99.3-py3-none-any.whl</a>
+                <a href='http://203.0.113.2:8099/files/pip-99.4-py3-none-any.whl'>pip-99.4-py3-none-any.whl</a>
+                <a href='http://192.0.2.66/files/pip-99.5-py3-none-any.whl'>pip-99.5-py3-none-any.whl</a>";
+        }
         location = /to-private { return 302 http://10.1.2.3/; }
         location = /to-evil { return 302 http://evil.test/; }
         location = /body { proxy_pass http://127.0.0.1:8080; proxy_http_version 1.1; }

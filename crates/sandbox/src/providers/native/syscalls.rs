@@ -47,6 +47,7 @@ pub(super) fn rules(policy: &Policy, plan: &Plan, git: &[GitDirectory], trace: b
         compat: policy.syscalls.compat,
         closed: ClosedAction::Notify,
         no_unix_datagrams: !plan.unix_datagrams,
+        inet_only: false,
         notify_also,
     }
 }
