@@ -212,7 +212,7 @@ pub(super) fn notes(spec: &SetupSpec) -> Vec<String> {
                 `codex exec` also where you did not trust it: `features.shell_tool = true` there turns the shell on again. \
                 `projects.\"DIRECTORY\".trust_level = \"untrusted\"` in your own config.toml keeps it out",
             Client::Gemini => "open: a project that you trusted can bring MCP servers and hooks of its own, which run \
-                outside; it can't bring the shell back",
+                outside, and variables by its .env, of which those of ringfence are refused; it can't bring the shell back",
             Client::Opencode if spec.scope == SetupScope::User => "open: a project that you cloned can bring plugins and \
                 MCP servers of its own, which run outside. Where it turns `bash` on again, or a rule of `permission.bash` in any \
                 settings does, yours too, a plugin of ours stops it, and that alone: a plugin file that is gone or broken opencode \

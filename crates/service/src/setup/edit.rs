@@ -63,7 +63,7 @@ impl Edit {
                 let had = json_text::get(text, path).map_err(|error| broken(error.to_string()))?;
                 match had {
                     Some(had) if had == *value => Ok(text.to_owned()),
-                    Some(had) if !is_ours(&had) && !(had.is_boolean() && value.is_boolean()) => {
+                    Some(had) if !(is_ours(&had) || had.is_boolean() && value.is_boolean()) => {
                         Err(taken(file, path))
                     }
                     _ => json_text::set(text, path, value).map_err(|error| broken(error.to_string())),
@@ -105,7 +105,7 @@ impl Edit {
                 let table = table.ok_or_else(|| taken(file, path))?;
                 let wanted = toml_value(value);
                 match table.get(last).and_then(Item::as_value) {
-                    Some(had) if !is_ours_text(&had.to_string()) && !(had.is_bool() && wanted.is_bool()) => {
+                    Some(had) if !(is_ours_text(&had.to_string()) || had.is_bool() && wanted.is_bool()) => {
                         return Err(taken(file, path));
                     }
                     _ => {}
@@ -184,7 +184,7 @@ impl Edit {
                 let list = json_text::get(text, path).map_err(|error| broken(error.to_string()))?;
                 let Some(Value::Array(list)) = list else { return Ok(text.to_owned()) };
                 let kept: Vec<Value> =
-                    list.iter().filter(|one| !is_hook(one) && !(is_ours && *one == item)).cloned().collect();
+                    list.iter().filter(|one| !(is_hook(one) || is_ours && *one == item)).cloned().collect();
                 let changed = match (kept.len() == list.len(), kept.is_empty()) {
                     (true, _) => return Ok(text.to_owned()),
                     (_, true) => json_text::remove(text, path),
