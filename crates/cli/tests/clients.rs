@@ -96,6 +96,12 @@ fn settings_become_a_policy_that_runs() {
         run("echo x > fine").code(0);
         let json = call(&["policy", "import", "--from", "claude-code", "--json"]);
         assert!(json.output.contains("\"became\":\"not-expressible\""), "{}", json.output);
+        // What the tool reads beside it is named.
+        scene.write("home/.claude/settings.json", r#"{"permissions": {"deny": ["Read(~/mail/**)"]}}"#);
+        call(&["policy", "import", "--from", "claude-code"])
+            .code(0)
+            .stderr_contains("not read")
+            .stderr_contains("home/.claude/settings.json");
         call(&["policy", "import", "--from", "codex"]).code(125).stderr_contains("there are no settings");
         call(&["policy", "import", "--from", "cursor"]).code(125).stderr_contains("none of srt");
     });
@@ -208,6 +214,47 @@ fn a_wrapped_command_says_why_and_is_in_the_audit() {
     );
     assert_eq!(row["result"]["exit_code"], 7, "{row}");
     assert!(of("/etc/rf-never")["denials"].to_string().contains("/etc/rf-never"));
+}
+
+/// A cloned project's `.claude/settings.json` sets variables for every command, and so for the prefix.
+#[test]
+fn what_a_projects_settings_set_is_not_believed() {
+    each(|scene| {
+        let outside = scene.outside().join("by-policy");
+        scene.write("ws/evil.toml", &format!("[filesystem]\nwrite = ['{}']", scene.outside().display()));
+        scene.write("ws/evil/ringfence/config.toml", &scene.read("ws/evil.toml").unwrap());
+        let write = format!("echo x > {}", outside.display());
+        let wrapped = |test: Test, more: &[(&str, &str)], command: &str| {
+            test.plain().by_client(more).verb(["--wrap=claude-code", command]).call()
+        };
+        let test = || Test::in_scene(scene);
+        let path = |name: &str| scene.path(name).to_str().unwrap().to_owned();
+        // The twin: what the user says themselves holds.
+        wrapped(test().env("RINGFENCE_POLICY", path("ws/evil.toml")), &[], &write).code(0);
+        assert!(outside.exists());
+        std::fs::remove_file(&outside).unwrap();
+        for (name, value) in [
+            ("RINGFENCE_POLICY", path("ws/evil.toml")),
+            ("RINGFENCE_PROFILE", "permissive".into()),
+            ("RINGFENCE_STATE_DIR", path("ws/evil")),
+            ("XDG_CONFIG_HOME", path("ws/evil")),
+            ("HOME", path("ws/evil")),
+            ("HOME", String::new()),
+            ("CLAUDE_CONFIG_DIR", path("ws/evil")),
+            ("CARGO_HOME", path("outside")),
+            ("HTTPS_PROXY", "http://127.0.0.1:1".into()),
+        ] {
+            let refused = wrapped(test(), &[(name, &value)], &write);
+            refused.code(125).stderr_contains(name).stderr_contains("the settings of a project set it");
+            assert!(!outside.exists(), "{name}");
+        }
+        wrapped(test(), &[("EDITOR", "vi"), ("PATH", "/usr/bin:/bin:/evil")], "true").code(0);
+        // Where the user's own settings say the same it is theirs.
+        scene.write("home/.claude/settings.json", r#"{"env": {"RINGFENCE_PROFILE": "restrictive"}}"#);
+        wrapped(test(), &[("RINGFENCE_PROFILE", "permissive")], "true").code(125);
+        wrapped(test(), &[("RINGFENCE_PROFILE", "restrictive")], &write);
+        assert!(!outside.exists());
+    });
 }
 
 #[test]

@@ -41,6 +41,7 @@ fn lowered(ceiling: &Policy, request: &Layer) -> Layer {
     to.toolchains = (had.toolchains && !most.toolchains).then_some(false);
     to.tmp = (had.tmp > most.tmp).then_some(most.tmp);
     to.hide = most.hide.clone();
+    to.protect = most.protect.iter().cloned().collect();
 
     let (most, had, to) = (&ceiling.network, &base.network, &mut layer.network);
     to.mode = (had.mode > most.mode).then_some(most.mode);
@@ -98,7 +99,7 @@ mod tests {
     #[test]
     fn what_nobody_asked_for_is_lowered() {
         let most = ceiling(
-            "[filesystem]\ntoolchains = false\nhide = ['/srv/secret']\n[limits]\nmemory = '64M'\nwall_time = '10s'\n\
+            "[filesystem]\ntoolchains = false\nprotect = ['docs/']\nhide = ['/srv/secret']\n[limits]\nmemory = '64M'\nwall_time = '10s'\n\
              [network]\ndeny = ['evil.example']",
         );
         let policy = merged(&most, "").unwrap();
@@ -106,6 +107,7 @@ mod tests {
         assert_eq!(policy.limits.wall_time, most.limits.wall_time);
         assert!(!policy.filesystem.toolchains);
         assert_eq!(policy.filesystem.hide, most.filesystem.hide);
+        assert_eq!(policy.filesystem.protect, most.filesystem.protect);
         assert_eq!(policy.network.deny, most.network.deny);
         let tighter = merged(&most, "profile = 'restrictive'\n[limits]\nmemory = '16M'").unwrap();
         assert_eq!(tighter.limits.memory.unwrap().bytes(), 16 << 20);

@@ -86,6 +86,9 @@ const PROTECTED: &[Protected] = &[
     dir(".gemini", "settings, hooks and MCP servers of Gemini CLI"),
     dir(".opencode", "plugins of opencode are code that it loads"),
     dir(".agents", "skills that several agents load and obey"),
+    // opencode takes an empty one for settings without a word; `{}` it would fill in.
+    file("opencode.json", "opencode loads plugins, MCP servers and permissions from it"),
+    file("opencode.jsonc", "the same settings as opencode.json"),
     file(".mcp.json", "agents start the MCP servers it names"),
     file(".envrc", "direnv runs it on entering the directory"),
     file(".bashrc", "bash runs it, where the workspace is or is linked to a home directory"),

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ringfence_policy::Clause;
 use rustix::fs::{Mode, OFlags};
@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
-use crate::plan::{Access, Mount};
+use crate::plan::{Access, Mount, WORKSPACE};
 use crate::receipt::Receipt;
 use crate::refusal::Refusal;
 use crate::write_bound::WriteBound;
@@ -36,6 +36,11 @@ pub struct Attachment {
 }
 
 impl Attachment {
+    /// The directory of the user's that is in the workspace's place, to be read.
+    pub(crate) fn workspace(&self) -> Option<&Path> {
+        (self.target == Path::new(WORKSPACE)).then_some(&*self.source)
+    }
+
     /// With what is at `source` now: the mount is of this and of nothing that takes its place.
     pub(crate) fn look(&self, source: PathBuf) -> Result<Self, Refusal> {
         let shown = source.display().to_string();

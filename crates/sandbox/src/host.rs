@@ -197,7 +197,9 @@ impl Host {
             None if all => all_roots(),
             None => system_roots(),
         };
-        let sockets = if shows_more { sockets_shown(read.iter().chain(&write)) } else { Vec::new() };
+        let shown = read.iter().chain(&write).filter(|path| path.is_dir).map(|path| &*path.real);
+        let shown = shown.chain(attachments.iter().filter_map(Attachment::workspace));
+        let sockets = if shows_more { sockets_shown(shown) } else { Vec::new() };
         Ok(Self {
             uid,
             gid,
@@ -524,9 +526,9 @@ fn all_roots() -> Vec<RootEntry> {
 }
 
 /// Those, and the ones near the top of extra directories: one that was bound by a relative name has no path in the table.
-fn sockets_shown<'a>(shown: impl Iterator<Item = &'a HostPath>) -> Vec<PathBuf> {
+fn sockets_shown<'a>(shown: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
     let mut sockets = listening_sockets();
-    sockets.extend(shown.filter(|path| path.is_dir).flat_map(|path| sockets_in(&path.real)));
+    sockets.extend(shown.flat_map(sockets_in));
     sockets.sort();
     sockets.dedup();
     sockets

@@ -1,8 +1,11 @@
-//! File denials guessed from a failed command's output: lines that name a path and an error that the policy explains.
+//! Denials guessed from a failed command's output: lines that name a path, or a port of loopback, and an error that the policy
+//! explains.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 
-use ringfence_policy::{Blocked, Clause};
+use ringfence_linux::SocketShape;
+use ringfence_policy::{Blocked, Clause, NetworkReason};
 
 use crate::denial::{Denial, DenialKind};
 use crate::plan::Plan;
@@ -31,6 +34,15 @@ const SIGNS: &[(&str, Intent)] = &[
 /// Those of them that a missing directory gives too.
 const MISSING: &[&str] = &["No such file or directory", "Directory nonexistent", "ENOENT"];
 
+/// What a connection that nobody takes looks like.
+const REFUSED: &[&str] = &[
+    "Connection refused",
+    "ECONNREFUSED",
+    "Failed to connect to",
+    "Couldn't connect to server",
+    "ConnectionRefusedError",
+];
+
 /// What running into a limit that nobody counts looks like.
 const LIMITS: &[(&str, Clause)] = &[
     ("Resource temporarily unavailable", Clause::LimitProcesses),
@@ -57,7 +69,8 @@ const LINES: usize = 64;
 /// Those lines of `output` that may tell of a refused access.
 pub(crate) fn telling_lines(output: &[u8]) -> String {
     let text = String::from_utf8_lossy(&output[output.len().saturating_sub(LOOKED_AT)..]);
-    let lines = text.lines().filter(|line| SIGNS.iter().any(|(sign, _)| line.contains(sign)));
+    let signs = || SIGNS.iter().map(|(sign, _)| *sign).chain(REFUSED.iter().copied());
+    let lines = text.lines().filter(|line| signs().any(|sign| line.contains(sign)));
     lines.take(LINES).map(|line| format!("{}\n", line.chars().take(1024).collect::<String>())).collect()
 }
 
@@ -67,6 +80,17 @@ pub(crate) fn infer(plan: &Plan, base: &Path, output: &[u8], exists: impl Fn(&Pa
     let mut found: Vec<Denial> = Vec::new();
     let text = String::from_utf8_lossy(output);
     for line in text.lines() {
+        if REFUSED.iter().any(|sign| line.contains(sign))
+            && let Some((host, port)) = own_loopback(line)
+            && !is_granted(plan, port)
+        {
+            let reason = NetworkReason::OwnLoopback;
+            let blocked = Blocked::Network { host, port: Some(port), process: None, reason };
+            let denial = Denial::new(DenialKind::Network, &blocked).inferred();
+            if found.len() < MOST && !found.contains(&denial) {
+                found.push(denial);
+            }
+        }
         // The shell that speaks is not what was refused: `/usr/bin/bash: line 1: PATH: …`.
         let line = line.find(": line ").map_or(line, |at| &line[at..]);
         for (sign, intent) in SIGNS {
@@ -100,6 +124,45 @@ pub(crate) fn infer(plan: &Plan, base: &Path, output: &[u8], exists: impl Fn(&Pa
         }
     }
     found
+}
+
+/// The address of loopback that a line speaks of, with its port: `127.0.0.1 port 80`, `localhost:80`, `/dev/tcp/::1/80`,
+/// `host='127.0.0.1', port=80`.
+fn own_loopback(line: &str) -> Option<(String, u16)> {
+    let words = line
+        .split([' ', '\t', '\'', '"', '`', ',', '(', ')', '/', '=', '‘', '’'])
+        .map(|word| word.trim_end_matches(['.', ':', ';']))
+        .filter(|word| !word.is_empty());
+    let words: Vec<&str> = words.collect();
+    let is_loopback = |host: &str| {
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    };
+    let number = |word: &&str| word.parse::<u16>().ok().filter(|port| *port != 0);
+    words.iter().enumerate().find_map(|(at, word)| {
+        if let Some((host, port)) = word.rsplit_once(':')
+            && is_loopback(host)
+            && let Some(port) = number(&port)
+        {
+            return Some((bare(host), port));
+        }
+        if !is_loopback(word) {
+            return None;
+        }
+        let rest = &words[at + 1..];
+        let behind = rest.iter().position(|word| *word == "port").map_or(0, |port| port + 1);
+        rest.get(behind).and_then(number).map(|port| (bare(word), port))
+    })
+}
+
+fn bare(host: &str) -> String {
+    host.trim_start_matches('[').trim_end_matches(']').to_owned()
+}
+
+/// What listens there, or not, is on the host then.
+fn is_granted(plan: &Plan, port: u16) -> bool {
+    let at = SocketShape::Tcp(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+    plan.egress.as_ref().is_some_and(|egress| egress.shape.sockets.contains(&at))
 }
 
 fn missing_directory(
@@ -137,6 +200,56 @@ mod tests {
         assert_eq!(paths(line).collect::<Vec<_>>(), [".git/hooks/x"]);
         let line = "touch: cannot touch '/usr/x': Read-only file system";
         assert_eq!(paths(line).collect::<Vec<_>>(), ["/usr/x"]);
+    }
+
+    #[test]
+    fn an_own_loopback_is_found_as_programs_write_it() {
+        for (line, host, port) in [
+            (
+                "curl: (7) Failed to connect to 127.0.0.1 port 8080 after 0 ms: Couldn't connect to server",
+                "127.0.0.1",
+                8080,
+            ),
+            ("curl: (7) Failed to connect to localhost port 80: Connection refused", "localhost", 80),
+            ("Connecting to 127.0.0.1:8080... failed: Connection refused.", "127.0.0.1", 8080),
+            (
+                "Connecting to localhost (localhost)|::1|:99... failed: Connection refused. [::1]:99",
+                "::1",
+                99,
+            ),
+            ("Error: connect ECONNREFUSED ::1:3000", "::1", 3000),
+            (
+                "bash: connect: Connection refused bash: /dev/tcp/127.0.0.1/22: Connection refused",
+                "127.0.0.1",
+                22,
+            ),
+            (
+                "nc: connect to localhost (127.0.0.1) port 25 (tcp) failed: Connection refused",
+                "localhost",
+                25,
+            ),
+            (
+                "HTTPConnectionPool(host='127.0.0.1', port=5000): [Errno 111] Connection refused",
+                "127.0.0.1",
+                5000,
+            ),
+            (
+                "psql: connection to server at \"localhost\" (127.0.0.1), port 5432 failed: Connection refused",
+                "localhost",
+                5432,
+            ),
+        ] {
+            assert_eq!(own_loopback(line), Some((host.to_owned(), port)), "{line}");
+        }
+        for line in [
+            "connect to 10.0.0.1 port 80: Connection refused",
+            "Connection refused",
+            "localhost: Connection refused",
+        ] {
+            assert_eq!(own_loopback(line), None, "{line}");
+        }
+        let told = telling_lines(b"x\ncurl: (7) Failed to connect to 127.0.0.1 port 8080\n");
+        assert!(told.starts_with("curl: (7)"));
     }
 
     #[test]

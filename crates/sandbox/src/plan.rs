@@ -6,7 +6,7 @@ use ringfence_linux::{CgroupLimits, Hierarchy};
 use ringfence_policy::{Clause, HostFiles, Policy, ProfileName, ProviderName, protected};
 use serde::{Deserialize, Serialize};
 
-use crate::attachment::{FileId, plan_attachments};
+use crate::attachment::{Attachment, FileId, plan_attachments};
 use crate::environment::{environment, working_directory};
 use crate::host::{Host, OuterIds, host_files};
 use crate::limits::plan_limits;
@@ -456,6 +456,10 @@ fn hidden(host: &Host, workspace: Option<&PlannedWorkspace>, mounts: &[Mount]) -
             .map(|rest| Path::new(WORKSPACE).join(rest))
             .collect();
         hidden.extend(twins);
+    }
+    for workspace in host.attachments.iter().filter_map(Attachment::workspace) {
+        let below = |path: &PathBuf| Some(Path::new(WORKSPACE).join(path.strip_prefix(workspace).ok()?));
+        hidden.extend(host.hide.iter().chain(&host.sockets).filter_map(below));
     }
     hidden
 }

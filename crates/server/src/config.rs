@@ -115,6 +115,9 @@ pub struct Quotas {
     pub keys: u64,
     /// Streams and waits that are held open: events, changes of files, logs, terminals, waits for a decision.
     pub streams: u32,
+    /// Sessions of the Model Context Protocol, and what is kept for them of outputs that were too long to be told.
+    pub mcp_sessions: u32,
+    pub mcp_outputs: ByteSize,
     /// What their workspaces, snapshots and sandboxes hold on disk together.
     pub disk: ByteSize,
     /// What their sandboxes and runs may use together, by their limits. None: each has its own limit and no more.
@@ -134,6 +137,8 @@ impl Default for Quotas {
             user_requests_per_minute: None,
             keys: 32,
             streams: 32,
+            mcp_sessions: 64,
+            mcp_outputs: ByteSize::mib(64),
             disk: ByteSize::mib(4 << 10),
             memory: None,
             cpus: None,
@@ -191,6 +196,8 @@ pub struct RequestLimits {
     pub body_time: Span,
     /// How long streams may go on when the server is told to stop.
     pub drain: Span,
+    /// A client of `/mcp` that is silent for so long is gone, with what it started.
+    pub mcp_idle: Span,
 }
 
 impl Default for RequestLimits {
@@ -201,6 +208,7 @@ impl Default for RequestLimits {
             head_time: Span::from_secs(30),
             body_time: Span::from_secs(30),
             drain: Span::from_secs(20),
+            mcp_idle: Span::from_secs(15 * 60),
         }
     }
 }

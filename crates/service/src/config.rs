@@ -32,6 +32,8 @@ pub struct PolicySpec {
     pub learn: bool,
     /// The flags are the whole policy: no file and no variable of this machine adds to it.
     pub alone: bool,
+    /// Somebody else may have set the variables: like a project's file they may only tighten.
+    pub variables_tighten: bool,
 }
 
 /// The policy of a run, and what a person should know of how it came about.
@@ -67,7 +69,9 @@ pub fn load_policy(places: &Places, spec: PolicySpec) -> Result<LoadedPolicy, Se
         let layer = layer_of_file(places, &project.path, &project.text)?;
         layers.push((Origin::file(&project.path, "project"), layer));
     }
+    let variables_at = layers.len();
     layers.extend(environment_layers(places)?);
+    let variables = variables_at..layers.len();
     if let Some(path) = &spec.file {
         let path = places.absolute(path, &places.current);
         layers.push((Origin::file(&path, "--policy"), read_policy(places, &path)?));
@@ -82,8 +86,16 @@ pub fn load_policy(places: &Places, spec: PolicySpec) -> Result<LoadedPolicy, Se
         layers.splice(flags_at..flags_at, granted.layers);
         (files, notes) = (granted.files, granted.notes);
     }
+    let mut of_project = Cow::Borrowed(&layers);
+    if spec.variables_tighten {
+        // Neither is measured by what the other gives.
+        of_project.to_mut().drain(variables.clone());
+        let mut own = of_project.clone().into_owned();
+        own.drain(project_at..project_at + usize::from(project.is_some()));
+        check_variables(base, own, &layers[variables], project_at)?;
+    }
     if let Some(project) = &project {
-        let loosened = project_loosens(base, &layers, project_at).map_err(bad_merge)?;
+        let loosened = project_loosens(base, &of_project, project_at).map_err(bad_merge)?;
         if !loosened.is_empty() && !is_trusted(&places.state, &project.path, &project.text)? {
             return Err(untrusted(project, &loosened));
         }
@@ -202,6 +214,36 @@ fn environment_layers(places: &Places) -> Result<Layers, ServiceError> {
     Ok(layers)
 }
 
+/// Does one of `variables` give more than `others` and those before it?
+fn check_variables(
+    base: ProfileName,
+    mut others: Layers,
+    variables: &[(Origin, Layer)],
+    at: usize,
+) -> Result<(), ServiceError> {
+    for (i, layer) in variables.iter().enumerate() {
+        others.insert(at + i, layer.clone());
+        let loosened = project_loosens(base, &others, at + i).map_err(bad_merge)?;
+        if !loosened.is_empty() {
+            return Err(ServiceError::new(
+                ErrorCode::Untrusted,
+                format!(
+                    "RINGFENCE_POLICY or RINGFENCE_PROFILE would loosen the policy, and settings of a project can set them: {}",
+                    listed(&loosened)
+                ),
+                "unset it; what a client's commands may have beyond the profile belongs into your own config file",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn listed(loosened: &[Loosening]) -> String {
+    let list: Vec<String> =
+        loosened.iter().map(|loosening| format!("{} ({})", loosening.clause, loosening.detail)).collect();
+    list.join(", ")
+}
+
 fn unreadable(path: &Path, why: &str) -> ServiceError {
     ServiceError::new(
         ErrorCode::BadPolicy,
@@ -219,11 +261,13 @@ fn bad_merge(error: ringfence_policy::MergeError) -> ServiceError {
 }
 
 fn untrusted(project: &ProjectFile, loosened: &[Loosening]) -> ServiceError {
-    let list: Vec<String> =
-        loosened.iter().map(|loosening| format!("{} ({})", loosening.clause, loosening.detail)).collect();
     ServiceError::new(
         ErrorCode::Untrusted,
-        format!("{} would loosen the policy and is not trusted: {}", project.path.display(), list.join(", ")),
+        format!(
+            "{} would loosen the policy and is not trusted: {}",
+            project.path.display(),
+            listed(loosened)
+        ),
         format!("read the file, then run `ringfence trust {}`", project.path.display()),
     )
 }
@@ -326,6 +370,42 @@ mod tests {
         assert!(merged.policy.network.allow.is_empty());
         assert_eq!(merged.origins.of("network.mode"), &Origin::flag("--learn"));
         assert_eq!(learn("[network]\nmode = 'open'").policy.network.mode, NetworkMode::Open);
+    }
+
+    #[test]
+    fn variables_that_somebody_else_may_set_only_tighten() {
+        let Fixture { mut places, _root } = fixture();
+        let evil = places.current.join("evil.toml");
+        fs::write(&evil, "profile = 'permissive'\n[network]\nmode = 'open'").unwrap();
+        let good = places.current.join("good.toml");
+        fs::write(&good, "[filesystem]\nhide = ['/srv']").unwrap();
+        let load = |places: &Places, variables_tighten| {
+            load_policy(places, PolicySpec { variables_tighten, ..PolicySpec::default() })
+                .map(|loaded| loaded.merged.policy)
+        };
+        let refused = |places: &Places| {
+            assert!(load(places, false).is_ok(), "the user's own say what they like");
+            assert_eq!(load(places, true).unwrap_err().code, ErrorCode::Untrusted);
+        };
+        places.policy = Some(evil.clone());
+        refused(&places);
+        // Two that vouch for each other.
+        places.profile = Some("permissive".into());
+        refused(&places);
+        places.policy = None;
+        refused(&places);
+        (places.policy, places.profile) = (Some(good), Some("restrictive".into()));
+        let policy = load(&places, true).unwrap();
+        assert_eq!((policy.profile, policy.filesystem.hide.len()), (ProfileName::Restrictive, 1));
+        // And so a project's own file and a variable.
+        places.profile = None;
+        let toml = places.current.join("ringfence.toml");
+        fs::write(&toml, "[network]\nmode = 'open'").unwrap();
+        fs::write(&evil, "[network]\nmode = 'open'").unwrap();
+        places.policy = Some(evil);
+        assert_eq!(load(&places, true).unwrap_err().code, ErrorCode::Untrusted);
+        fs::remove_file(&toml).unwrap();
+        assert_eq!(load(&places, true).unwrap_err().code, ErrorCode::Untrusted);
     }
 
     #[test]

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use ringfence_policy::{ImportFrom, ImportPlaces, Imported, import};
+use ringfence_policy::{Became, ImportFrom, ImportPlaces, ImportRow, Imported, import};
 
 use crate::error::{ErrorCode, ServiceError};
 use crate::files::read_if_there;
 use crate::places::Places;
 
-/// Read `file`, or the settings at their usual places, the project's before the user's.
+/// Read `file`, or the settings at their usual places, the project's before the user's. Of several that are there one is read, since
+/// each has paths of its own to begin from; the others are named.
 pub fn import_policy(
     places: &Places,
     from: ImportFrom,
@@ -18,7 +19,7 @@ pub fn import_policy(
         Some(file) => vec![places.absolute(file, &places.current)],
         None => usual(places, from),
     };
-    for path in &candidates {
+    for (at, path) in candidates.iter().enumerate() {
         let problem = |why: String| {
             ServiceError::new(
                 ErrorCode::BadPolicy,
@@ -27,9 +28,19 @@ pub fn import_policy(
             )
         };
         let Some(text) = read_if_there(path).map_err(|error| problem(error.to_string()))? else { continue };
-        let at =
+        let places =
             ImportPlaces { home: places.home.clone(), current: places.current.clone(), file: path.clone() };
-        let imported = import(from, &text, &at).map_err(|error| problem(error.to_string()))?;
+        let mut imported = import(from, &text, &places).map_err(|error| problem(error.to_string()))?;
+        let others = candidates[at + 1..].iter().filter(|other| other.symlink_metadata().is_ok());
+        imported.rows.extend(others.map(|other| ImportRow {
+            setting: other.display().to_string(),
+            became: Became::NotRead,
+            policy: String::new(),
+            why: format!(
+                "the tool reads it too: `ringfence policy import --from {from} {}`, and put what it takes away into this policy",
+                other.display()
+            ),
+        }));
         return Ok((path.clone(), imported));
     }
     let looked: Vec<String> = candidates.iter().map(|path| path.display().to_string()).collect();
@@ -44,10 +55,21 @@ fn usual(places: &Places, from: ImportFrom) -> Vec<PathBuf> {
     let (home, project) = (&places.home, &places.current);
     match from {
         ImportFrom::Srt => vec![home.join(".srt-settings.json")],
-        ImportFrom::ClaudeCode => {
-            vec![project.join(".claude/settings.json"), home.join(".claude/settings.json")]
-        }
-        ImportFrom::Codex => vec![project.join(".codex/config.toml"), home.join(".codex/config.toml")],
-        ImportFrom::Gemini => vec![project.join(".gemini/settings.json"), home.join(".gemini/settings.json")],
+        ImportFrom::ClaudeCode => vec![
+            project.join(".claude/settings.json"),
+            project.join(".claude/settings.local.json"),
+            home.join(".claude/settings.json"),
+            "/etc/claude-code/managed-settings.json".into(),
+        ],
+        ImportFrom::Codex => vec![
+            project.join(".codex/config.toml"),
+            home.join(".codex/config.toml"),
+            "/etc/codex/config.toml".into(),
+        ],
+        ImportFrom::Gemini => vec![
+            project.join(".gemini/settings.json"),
+            home.join(".gemini/settings.json"),
+            "/etc/gemini-cli/settings.json".into(),
+        ],
     }
 }

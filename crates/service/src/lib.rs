@@ -36,7 +36,7 @@ mod workspaces;
 
 pub use actions::{suspicions, weighed};
 pub use allow::{AllowFor, Allowed, allow_denial};
-pub use client_rules::{ClientRules, RuleRefusal};
+pub use client_rules::{ClientRules, FileRules, RuleRefusal};
 pub use config::{LoadedPolicy, PolicySpec, check_policy_file, load_policy};
 pub use denial_log::{DeniedRun, denied_runs};
 pub use doctor::{DoctorReport, DoctorRow, RowStatus, doctor};
@@ -62,7 +62,8 @@ pub use sessions::{
 };
 pub use setup::{
     Client, FileChange, LINK_BEGINS, SetupMode, SetupPlan, SetupScope, SetupSpec, WrappedRun, apply_setup,
-    how_to_check, is_gate, is_own_server, plan_removal, plan_setup, verify_setup, wrapped_run,
+    check_environment, how_to_check, is_gate, is_own_server, plan_removal, plan_setup, verify_setup,
+    wrapped_run,
 };
 pub use state::StateDir;
 pub use stored_secrets::{SecretValue, StoredSecrets, remove_secret, set_secret, stored_secrets};

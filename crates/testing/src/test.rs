@@ -22,7 +22,15 @@ pub struct Test {
     state: Option<PathBuf>,
     stdin: Input,
     stdout: Option<File>,
+    client: Option<Vec<(OsString, OsString)>>,
 }
+
+/// A client that hands its own environment on, with what the settings of a project add to it.
+const CLIENT: &str = "\
+import os, subprocess, sys
+at = sys.argv.index('--')
+more = dict(pair.split('=', 1) for pair in sys.argv[1:at])
+sys.exit(subprocess.call(sys.argv[at + 1:], env={**os.environ, **more}))";
 
 #[derive(Debug)]
 enum Input {
@@ -53,6 +61,7 @@ impl Test {
             state: None,
             stdin: Input::Nothing,
             stdout: None,
+            client: None,
         }
     }
 
@@ -117,6 +126,13 @@ impl Test {
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Started by a client that has this environment, and not by the test itself; `more` is what only `ringfence` gets of it.
+    #[must_use]
+    pub fn by_client(mut self, more: &[(&str, &str)]) -> Self {
+        self.client = Some(more.iter().map(|(name, value)| (name.into(), value.into())).collect());
         self
     }
 
@@ -219,7 +235,21 @@ impl Test {
         let place = |given: Option<PathBuf>, scratch: fn(&Scene) -> PathBuf| {
             given.unwrap_or_else(|| scratch(scene.as_ref().expect("a scene where a place is missing")))
         };
-        let mut command = Command::new(&stage.ringfence);
+        let mut command = match &self.client {
+            None => Command::new(&stage.ringfence),
+            Some(more) => {
+                let mut command = Command::new("python3");
+                command.args(["-c", CLIENT]);
+                for (name, value) in more {
+                    let mut pair = name.clone();
+                    pair.push("=");
+                    pair.push(value);
+                    command.arg(pair);
+                }
+                command.arg("--").arg(&stage.ringfence);
+                command
+            }
+        };
         command
             .args(&self.verb)
             .args(self.provider())

@@ -25,9 +25,13 @@ pub(crate) struct Client {
 impl Client {
     /// Started in the scene's workspace, before any word.
     pub(crate) fn silent<S: Into<OsString>>(scene: &Scene, flags: impl IntoIterator<Item = S>) -> Self {
+        Self::of(scene, Test::in_scene(scene), flags)
+    }
+
+    fn of<S: Into<OsString>>(scene: &Scene, test: Test, flags: impl IntoIterator<Item = S>) -> Self {
         let (their_in, to) = std::io::pipe().unwrap();
         let (from, their_out) = std::io::pipe().unwrap();
-        let running = Test::in_scene(scene)
+        let running = test
             .verb(["mcp"])
             .args(flags)
             .cwd(scene.workspace())
@@ -63,7 +67,20 @@ impl Client {
         name: &str,
         capabilities: Value,
     ) -> Self {
-        let mut client = Self::silent(scene, flags);
+        Self::silent(scene, flags).introduced(name, capabilities)
+    }
+
+    /// Started with the rules of `client`, by a process that had the environment first, but for `more`.
+    pub(crate) fn with_rules(scene: &Scene, client: &str, more: &[(&str, &str)]) -> Self {
+        Self::with_rules_silent(scene, client, more).introduced(client, json!({}))
+    }
+
+    pub(crate) fn with_rules_silent(scene: &Scene, client: &str, more: &[(&str, &str)]) -> Self {
+        Self::of(scene, Test::in_scene(scene).by_client(more), ["--rules-of", client])
+    }
+
+    fn introduced(mut self, name: &str, capabilities: Value) -> Self {
+        let client = &mut self;
         let hello = json!({
             "protocolVersion": "2025-11-25", "capabilities": capabilities,
             "clientInfo": { "name": name, "version": "1" },
@@ -71,7 +88,7 @@ impl Client {
         let answer = client.ask("initialize", hello);
         assert_eq!(answer["result"]["serverInfo"]["name"], "ringfence", "{answer}");
         client.tell("notifications/initialized", json!({}));
-        client
+        self
     }
 
     pub(crate) fn start(scene: &Scene) -> Self {

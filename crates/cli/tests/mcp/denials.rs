@@ -28,6 +28,27 @@ fn a_blocked_connection_is_a_denial_with_advice() {
     assert!(run.get("denials").is_none() && run.get("advice").is_none(), "{run}");
 }
 
+/// The sandbox's loopback is its own, where a server of the host's is not: a model would look for the mistake elsewhere.
+#[test]
+fn a_port_of_the_hosts_loopback_has_a_reason() {
+    let scene = scene();
+    let outside = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = outside.local_addr().unwrap().port();
+    let connect = format!("exec 3<>/dev/tcp/127.0.0.1/{port}");
+    let mut client = Client::start(&scene);
+    let run = client.call("sandbox_run", json!({ "command": ["bash", "-c", connect] }));
+    let denial = &run["denials"][0];
+    assert_eq!((&denial["kind"], &denial["inferred"]), (&json!("network"), &json!(true)), "{run}");
+    assert_eq!(denial["flag"], format!("--allow-local {port}"), "{run}");
+    assert!(denial["remedy"].as_str().unwrap().contains("loopback is its own"), "{run}");
+    drop(client);
+    // Where the port is granted, and nobody listens, that is no doing of the sandbox.
+    drop(outside);
+    let mut granted = Client::named(&scene, ["--allow-local".to_owned(), port.to_string()], "test");
+    let run = granted.call("sandbox_run", json!({ "command": ["bash", "-c", connect] }));
+    assert!(!run.to_string().contains("loopback is its own"), "{run}");
+}
+
 #[test]
 fn nobody_gets_more_than_the_user_allows() {
     let scene = scene();

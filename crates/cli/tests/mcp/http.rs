@@ -30,7 +30,7 @@ pub(crate) fn headers(key: &str, session: Option<&str>) -> Vec<(&'static str, St
     headers
 }
 
-fn hello() -> Vec<u8> {
+pub(crate) fn hello() -> Vec<u8> {
     hello_with(json!({}))
 }
 

@@ -3,8 +3,10 @@
 mod approvals;
 mod asking;
 mod client;
+mod crowd;
 mod denials;
 mod ends;
+mod file_rules;
 mod files;
 mod hostile;
 mod http;

@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::scene;
 
 fn of(scene: &Scene, client: &str) -> Client {
-    Client::named(scene, ["--rules-of", client], client)
+    Client::with_rules(scene, client, &[])
 }
 
 #[test]
@@ -77,5 +77,35 @@ fn rules_that_are_not_understood_refuse_every_command() {
     assert_eq!(refused["code"], "rules_unreadable", "{refused}");
     assert!(refused["message"].as_str().unwrap().contains(".gemini/settings.json"), "{refused}");
     scene.write("ws/.gemini/settings.json", "{}");
+    assert_eq!(client.call("sandbox_run", json!({ "command": "echo fine" }))["stdout"], "fine\n");
+}
+
+#[test]
+fn what_a_projects_settings_set_is_not_believed() {
+    let scene = scene();
+    scene.write("ws/evil.toml", "[network]\nmode = 'open'");
+    scene.write("ws/evil/ringfence/config.toml", "profile = 'permissive'");
+    let path = |name: &str| scene.path(name).to_str().unwrap().to_owned();
+    for (name, value, why) in [
+        ("RINGFENCE_POLICY", path("ws/evil.toml"), "would loosen"),
+        ("RINGFENCE_PROFILE", "permissive".into(), "would loosen"),
+        ("RINGFENCE_STATE_DIR", path("ws/evil"), "the settings of a project set it"),
+        ("XDG_CONFIG_HOME", path("ws/evil"), "the settings of a project set it"),
+        ("HOME", path("ws/evil"), "the settings of a project set it"),
+    ] {
+        let ended = Client::with_rules_silent(&scene, "gemini", &[(name, &value)]).end();
+        ended.code(125).stderr_contains(why).stderr_contains(name);
+    }
+    // They may tighten, and what is as it was is no change.
+    for more in [[("RINGFENCE_PROFILE", "restrictive")], [("HOME", scene.home().to_str().unwrap())]] {
+        let mut client = Client::with_rules(&scene, "gemini", &more);
+        assert_eq!(client.call("sandbox_run", json!({ "command": "echo fine" }))["stdout"], "fine\n");
+    }
+    // What the user's own settings give their server is theirs.
+    scene.write(
+        "home/.gemini/settings.json",
+        r#"{"mcpServers": {"ringfence": {"env": {"XDG_CONFIG_HOME": "/nowhere"}}}}"#,
+    );
+    let mut client = Client::with_rules(&scene, "gemini", &[("XDG_CONFIG_HOME", "/nowhere")]);
     assert_eq!(client.call("sandbox_run", json!({ "command": "echo fine" }))["stdout"], "fine\n");
 }

@@ -53,6 +53,8 @@ pub enum Became {
     Tightened,
     /// The policy has no word for it, and grants nothing in its place.
     NotExpressible,
+    /// Another file of the same tool's, whose settings are not in the policy.
+    NotRead,
 }
 
 /// One setting and what became of it.
@@ -122,6 +124,7 @@ impl fmt::Display for Became {
             Self::CarriedOver => "carried over",
             Self::Tightened => "tightened",
             Self::NotExpressible => "not expressible",
+            Self::NotRead => "not read",
         })
     }
 }

@@ -14,6 +14,8 @@ pub enum NetworkReason {
     Off,
     /// No rule names the host.
     NotGranted,
+    /// It is loopback, which the sandbox has one of its own of, and nothing listens there.
+    OwnLoopback,
     /// A rule of `network.deny` names it.
     Denied {
         rule: String,

@@ -66,6 +66,7 @@ fn fix(host: &str, port: Option<u16>, reason: &NetworkReason) -> Option<Fix> {
     match reason {
         // A name server: the sandbox has one of its own as soon as it has a network.
         NetworkReason::Off if port == Some(53) => None,
+        NetworkReason::OwnLoopback => port.map(Fix::Local),
         NetworkReason::Off | NetworkReason::NotGranted | NetworkReason::Port { .. } => grant(host?, port),
         NetworkReason::Address { address, class } => match (host?, class) {
             // Nothing but private addresses is opened to names: one that leads elsewhere may be somebody's attack.
@@ -133,6 +134,7 @@ fn rule(reason: &NetworkReason) -> String {
     match reason {
         NetworkReason::Off => "network.mode",
         NetworkReason::NotGranted | NetworkReason::Port { .. } => "network.allow",
+        NetworkReason::OwnLoopback => "network.local",
         NetworkReason::Denied { rule } => return format!("network.deny {rule}"),
         NetworkReason::Address { .. } => "network.private",
         NetworkReason::NoSni => "network.no_sni",
@@ -148,6 +150,9 @@ fn why(reason: &NetworkReason) -> String {
     match reason {
         NetworkReason::Off => "the sandbox has no network".to_owned(),
         NetworkReason::NotGranted => "no rule allows this host".to_owned(),
+        NetworkReason::OwnLoopback => {
+            "the sandbox's loopback is its own, where nothing listens on that port; if a program of the host was meant".to_owned()
+        }
         NetworkReason::Denied { rule } => format!("`network.deny` has `{}`", shown(rule)),
         NetworkReason::Port { granted } => {
             let ports: Vec<String> = granted.iter().map(u16::to_string).collect();
@@ -199,9 +204,10 @@ fn advice(host: &str, port: Option<u16>, reason: &NetworkReason) -> Option<&'sta
         NetworkReason::Off if port == Some(53) => {
             "grant what the command needs by name, with `--allow-host NAME`, and names are answered too"
         }
-        NetworkReason::Off | NetworkReason::NotGranted | NetworkReason::Port { .. } => {
-            "nothing can be connected to there"
-        }
+        NetworkReason::Off
+        | NetworkReason::NotGranted
+        | NetworkReason::OwnLoopback
+        | NetworkReason::Port { .. } => "nothing can be connected to there",
         NetworkReason::Denied { .. } => {
             "that wins over every other rule, take it out of that list to allow it"
         }

@@ -58,8 +58,10 @@ impl Mcp {
         match &self.front {
             Front::Stdio(own) => Ok((Host::Own(Arc::clone(own)), Arc::clone(&self.connection))),
             Front::Http(door) => {
-                let (host, shared) = door.host(extensions).map_err(skills::failed)?;
-                Ok((host, shared.unwrap_or_else(|| Arc::clone(&self.connection))))
+                let (host, shared, store) = door.host(extensions).map_err(skills::failed)?;
+                let connection = shared.unwrap_or_else(|| Arc::clone(&self.connection));
+                connection.outputs.belong_to(|| store);
+                Ok((host, connection))
             }
         }
     }

@@ -248,10 +248,10 @@ impl Host {
         }
     }
 
-    /// Is a command that a model asks for one that its user denies?
-    pub(super) async fn may_run(&self, words: &Words) -> Answer<()> {
+    /// Is a command that a model asks for, with what it reads, one that its user denies?
+    pub(super) async fn may_run(&self, words: &Words, stdin: Option<&str>) -> Answer<()> {
         match self {
-            Self::Own(host) => host.may_run(words).await,
+            Self::Own(host) => host.may_run(words, stdin.unwrap_or_default()).await,
             Self::Served(_) => Ok(()),
         }
     }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ringfence_policy::{Bound, HostRule, Layer, NetworkMode, ProfileError, ProfileName, Span};
+use ringfence_policy::{Bound, HostRule, Layer, NetworkMode, Policy, ProfileError, ProfileName, Span};
 use ringfence_sandbox::{Exec, ExecStdio, Launcher, Sandbox};
 use ringfence_service::workers::{
     CreateOrder, Order, OwnPolicy, Report, RunOrder, SandboxOrder, SkillOrder, Stock,
@@ -56,13 +56,15 @@ pub(super) struct Own {
 }
 
 impl Own {
+    /// `merged` is what the user's files and flags come to now: a session that was named under another policy is none of ours.
     pub(super) fn new(
         places: Places,
         launcher: Arc<Launcher>,
         policy: OwnPolicy,
         rules: Option<ClientRules>,
+        merged: &Policy,
     ) -> Answer<Self> {
-        let what = serde_json::to_vec(&(&places.current, &policy))
+        let what = serde_json::to_vec(&(&places.current, &policy, merged))
             .map_err(|error| ApiError::internal("write the policy", error))?;
         let prefix = format!("mcp-{}-", &blake3::hash(&what).to_hex()[..12]);
         let stock = Arc::new(Stock::new(Arc::clone(&launcher), 0));
@@ -80,13 +82,13 @@ impl Own {
     }
 
     /// Is this what the user denies their client's own shell? It is in that shell's place here.
-    pub(super) async fn may_run(&self, words: &Words) -> Answer<()> {
+    pub(super) async fn may_run(&self, words: &Words, stdin: &str) -> Answer<()> {
         let Some(rules) = self.rules.clone() else { return Ok(()) };
-        let words = words.clone();
+        let (words, stdin) = (words.clone(), stdin.to_owned());
         blocking(move || {
             let checked = match &words {
-                Words::Shell(text) => rules.check_shell(text),
-                Words::Program(argv) => rules.check_words(argv),
+                Words::Shell(text) => rules.check_shell(text, &stdin),
+                Words::Program(argv) => rules.check_words(argv, &stdin),
             };
             checked.map_err(|refusal| {
                 let status = axum::http::StatusCode::FORBIDDEN;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_service::workers::{OwnPolicy, start_launcher};
-use ringfence_service::{Client, ClientRules, ErrorCode, Places, ServiceError};
+use ringfence_service::{Client, ClientRules, ErrorCode, FileRules, Places, ServiceError, check_environment};
 use rmcp::ServiceExt;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::signal::unix::{SignalKind, signal};
@@ -30,10 +30,13 @@ fn failed(doing: &str, error: impl std::fmt::Display, next: &str) -> ServiceErro
 /// Serve until the client closes its end, or SIGINT or SIGTERM. Must be called by a process with one thread: it forks the
 /// helper first.
 pub fn serve_mcp(options: McpOptions) -> Result<(), ServiceError> {
+    if let Some(client) = options.rules_of {
+        check_environment(client)?;
+    }
     let places = Places::from_env()?;
     places.state.ensure()?;
     // What is wrong with the policy is said now, where a person sees it, and not by the first call.
-    ringfence_service::workers::check_own_policy(&places, &options.policy)?;
+    let merged = ringfence_service::workers::check_own_policy(&places, &options.policy)?;
     // Before the first thread.
     let launcher = Arc::new(start_launcher()?);
     crate::telemetry::log_errors();
@@ -42,7 +45,9 @@ pub fn serve_mcp(options: McpOptions) -> Result<(), ServiceError> {
             |error| failed("start threads", error, "see whether this user may start more processes"),
         )?;
     let rules = options.rules_of.map(|client| ClientRules::new(&places, client));
-    let own = Own::new(places, launcher, options.policy, rules)
+    let files = options.rules_of.map(|client| FileRules::new(&places, client));
+    let policy = OwnPolicy { files, ..options.policy };
+    let own = Own::new(places, launcher, policy, rules, &merged)
         .map_err(|error| failed("begin", error.message, &error.hint))?;
     let done = runtime.block_on(run(Arc::new(own)));
     // A read of stdin can't be broken off: it must not keep us.

@@ -18,8 +18,8 @@ const MOST_CANDIDATES: usize = 16 << 20;
 const MOST_WORDS: usize = 32;
 /// They start what comes behind them.
 const STARTERS: &[&str] = &[
-    "builtin", "busybox", "command", "doas", "env", "exec", "ionice", "nice", "nohup", "parallel", "setsid",
-    "stdbuf", "sudo", "time", "timeout", "unshare", "watch", "xargs",
+    "builtin", "busybox", "command", "coproc", "doas", "env", "exec", "function", "ionice", "nice", "nohup",
+    "parallel", "setsid", "stdbuf", "sudo", "time", "timeout", "unshare", "watch", "xargs",
 ];
 const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "sh", "zsh"];
 const KEYWORDS: &[&str] = &["!", "{", "}", "do", "elif", "else", "if", "then", "until", "while"];
@@ -30,6 +30,11 @@ pub(super) fn of_shell(text: &str) -> Option<Vec<Candidate>> {
     found.add(text.trim().to_owned(), Vec::new());
     found.shell(text, 0);
     found.done()
+}
+
+/// Is one of them a shell, which reads more from its input?
+pub(super) fn starts_shell(candidates: &[Candidate]) -> bool {
+    candidates.iter().any(|one| one.words.first().is_some_and(|first| SHELLS.contains(&base_name(first))))
 }
 
 pub(super) fn of_words(words: &[String]) -> Option<Vec<Candidate>> {
@@ -103,11 +108,19 @@ impl Found {
         if name == "eval" {
             self.shell(&rest.join(" "), depth + 1);
         }
-        if SHELLS.contains(&name)
-            && let Some(at) = rest.iter().position(|word| word.starts_with('-') && word.ends_with('c'))
-            && let Some(text) = rest[at + 1..].iter().find(|word| !word.starts_with('-'))
+        if name == "trap"
+            && let Some(text) = rest.iter().find(|word| !word.starts_with('-'))
         {
             self.shell(text, depth + 1);
+        }
+        // `-ec` and `-ce`; which of the words behind it is the text depends on the options among them.
+        let is_c = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.contains('c');
+        if SHELLS.contains(&name)
+            && let Some(at) = rest.iter().position(is_c)
+        {
+            for text in rest[at + 1..].iter().filter(|word| !word.starts_with(['-', '+'])).take(3) {
+                self.shell(text, depth + 1);
+            }
         }
     }
 
@@ -145,6 +158,8 @@ struct Reader<'a> {
     word: Option<String>,
     /// The next word is where a redirection goes to.
     target: bool,
+    /// It is what is read, `<<< 'text'`.
+    is_text: bool,
     words: Vec<String>,
     commands: Vec<Vec<String>>,
     within: Vec<String>,
@@ -156,6 +171,7 @@ impl<'a> Reader<'a> {
             rest: text.chars().peekable(),
             word: None,
             target: false,
+            is_text: false,
             words: Vec::new(),
             commands: Vec::new(),
             within: Vec::new(),
@@ -196,16 +212,17 @@ impl<'a> Reader<'a> {
     }
 
     fn end_word(&mut self) {
-        if let Some(word) = self.word.take()
-            && !std::mem::take(&mut self.target)
-        {
-            self.words.push(word);
+        let Some(word) = self.word.take() else { return };
+        match (std::mem::take(&mut self.target), std::mem::take(&mut self.is_text)) {
+            (true, true) => self.within.push(word),
+            (true, false) => {}
+            (false, _) => self.words.push(word),
         }
     }
 
     fn end_command(&mut self) {
         self.end_word();
-        self.target = false;
+        (self.target, self.is_text) = (false, false);
         if !self.words.is_empty() {
             self.commands.push(std::mem::take(&mut self.words));
         }
@@ -217,7 +234,12 @@ impl<'a> Reader<'a> {
             self.word = None;
         }
         self.end_word();
-        while self.rest.next_if(|letter| matches!(letter, '<' | '>' | '&' | '|')).is_some() {}
+        let mut more = 0;
+        while self.rest.next_if(|letter| matches!(letter, '<' | '>' | '&' | '|')).is_some() {
+            more += 1;
+        }
+        // The first one was read before.
+        self.is_text = more == 2;
         self.target = true;
     }
 
@@ -322,6 +344,18 @@ mod tests {
             "\"rm\" 'x'",
             "true # nothing\nrm x",
             "echo 'a;b' ; rm x",
+            "sh -ce 'rm x'",
+            "bash -cx 'rm x'",
+            "bash -c -o errexit 'rm x'",
+            "coproc rm x",
+            "coproc P { rm x; }",
+            "trap 'rm x' EXIT",
+            "function f { rm x; }",
+            "function f() { rm x; }",
+            "f() { rm x; }; f",
+            "bash <<< 'rm x'",
+            "bash -s <<<\"rm x\"",
+            ". /dev/stdin <<< 'rm x'",
         ] {
             assert!(
                 texts(hidden).iter().any(|text| text.starts_with("rm x")),
@@ -329,9 +363,15 @@ mod tests {
                 texts(hidden)
             );
         }
-        for other in
-            ["echo 'a; rm x'", "echo \"; rm x\"", "echo # rm x", "echo rm x", "cat < rm", "echo a\\;rm x"]
-        {
+        for other in [
+            "cat < 'rm x'",
+            "echo 'a; rm x'",
+            "echo \"; rm x\"",
+            "echo # rm x",
+            "echo rm x",
+            "cat < rm",
+            "echo a\\;rm x",
+        ] {
             assert!(!texts(other).iter().any(|text| text.starts_with("rm")), "{other}: {:?}", texts(other));
         }
         let words = ["sh", "-c", "rm x"].map(str::to_owned);

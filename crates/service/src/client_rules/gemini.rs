@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use toml::{Table, Value};
 
 use super::read::texts;
-use super::{Pattern, RuleRefusal, RuleSet, unreadable};
+use super::{Pattern, Rule, RuleRefusal, RuleSet, unreadable};
 
 const TOOL: &str = "run_shell_command";
 
@@ -27,15 +27,17 @@ pub(super) fn settings(file: &Path, settings: &Json) -> Result<Vec<RuleSet>, Rul
     Ok(found)
 }
 
-/// A rule by a regular expression is not read here: `setup` says that such rules remain open.
+/// As far as they are about the shell: of those that match the highest priority decides, of two alike the first. A rule by a
+/// regular expression is not read here: `setup` says that such rules remain open. One that names a server is about its tools
+/// alone, and Gemini CLI holds it itself.
 pub(super) fn policies(file: &Path, text: &str) -> Result<Vec<RuleSet>, RuleRefusal> {
     let settings: Table = toml::from_str(text).map_err(|error| unreadable(file, error.message()))?;
-    let mut found = Vec::new();
     let rules = match settings.get("rule") {
-        None => return Ok(found),
+        None => return Ok(Vec::new()),
         Some(Value::Array(rules)) => rules,
         Some(_) => return Err(unreadable(file, "`rule` is not a list of tables")),
     };
+    let mut found: Vec<(f64, Rule)> = Vec::new();
     for rule in rules {
         let one_or_more = |name: &str| -> Result<Vec<String>, RuleRefusal> {
             let wrong = || unreadable(file, format!("`{name}` of a rule is not a text or a list of texts"));
@@ -55,21 +57,30 @@ pub(super) fn policies(file: &Path, text: &str) -> Result<Vec<RuleSet>, RuleRefu
                 return Err(unreadable(file, "the `decision` of a rule is none of allow, ask_user and deny"));
             }
         };
+        let priority = match rule.get("priority") {
+            None => 0.0,
+            Some(Value::Integer(number)) => *number as f64,
+            Some(Value::Float(number)) => *number,
+            Some(_) => return Err(unreadable(file, "the `priority` of a rule is no number")),
+        };
         let tools = one_or_more("toolName")?;
         let prefixes = one_or_more("commandPrefix")?;
         let by_pattern = rule.get("commandRegex").is_some() || rule.get("argsPattern").is_some();
         let of_shell = tools.iter().any(|tool| tool == TOOL || tool == "*") || !prefixes.is_empty();
-        if !denies || !of_shell {
+        if rule.get("mcpName").is_some() || !of_shell || (by_pattern && (!denies || prefixes.is_empty())) {
             continue;
         }
+        let mut add = |text: String, pattern| found.push((priority, Rule { text, pattern, denies }));
         for prefix in &prefixes {
-            let pattern = Pattern::Begins(prefix.clone());
-            found.push(RuleSet::denying(file, format!("commandPrefix = {prefix}"), pattern));
+            add(format!("commandPrefix = {prefix}"), Pattern::Begins(prefix.clone()));
         }
-        if prefixes.is_empty() && !by_pattern {
-            let text = format!("deny {}", tools.join(", "));
-            found.push(RuleSet::denying(file, text, Pattern::Glob("*".into())));
+        if prefixes.is_empty() {
+            add(format!("deny {}", tools.join(", ")), Pattern::Glob("*".into()));
         }
     }
-    Ok(found)
+    // The last that matches decides.
+    found.reverse();
+    found.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    let rules = found.into_iter().map(|(_, rule)| rule).collect();
+    Ok(vec![RuleSet { file: file.to_owned(), rules }])
 }

@@ -6,7 +6,9 @@
 
 mod codex;
 mod commands;
+mod files;
 mod gemini;
+mod paths;
 mod read;
 
 use std::path::{Path, PathBuf};
@@ -15,6 +17,8 @@ use crate::files::read_if_there;
 use crate::places::Places;
 use crate::setup::Client;
 use commands::Candidate;
+pub use files::FileRules;
+pub(crate) use files::Tightening;
 
 /// The rules of one client, as its settings have them.
 #[derive(Debug)]
@@ -127,14 +131,14 @@ impl ClientRules {
         Self { client, places: places.clone(), first }
     }
 
-    /// May this text be given to a shell?
-    pub fn check_shell(&self, text: &str) -> Result<(), RuleRefusal> {
-        self.check(commands::of_shell(text))
+    /// May this text be given to a shell, and `stdin` to what it starts?
+    pub fn check_shell(&self, text: &str, stdin: &str) -> Result<(), RuleRefusal> {
+        self.check(with_input(commands::of_shell(text), stdin))
     }
 
-    /// May this program be started with these arguments?
-    pub fn check_words(&self, words: &[String]) -> Result<(), RuleRefusal> {
-        self.check(commands::of_words(words))
+    /// May this program be started with these arguments and this input?
+    pub fn check_words(&self, words: &[String], stdin: &str) -> Result<(), RuleRefusal> {
+        self.check(with_input(commands::of_words(words), stdin))
     }
 
     fn check(&self, candidates: Option<Vec<Candidate>>) -> Result<(), RuleRefusal> {
@@ -151,6 +155,15 @@ impl ClientRules {
         }
         Ok(())
     }
+}
+
+/// A shell runs what it reads.
+fn with_input(candidates: Option<Vec<Candidate>>, stdin: &str) -> Option<Vec<Candidate>> {
+    let mut candidates = candidates?;
+    if !stdin.is_empty() && commands::starts_shell(&candidates) {
+        candidates.extend(commands::of_shell(stdin)?);
+    }
+    Some(candidates)
 }
 
 /// The text of a settings file, if it is there.

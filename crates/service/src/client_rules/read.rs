@@ -17,14 +17,7 @@ pub(super) fn rules(places: &Places, client: Client) -> Result<Vec<RuleSet>, Rul
     let projects = projects(places);
     match client {
         Client::ClaudeCode => {
-            let own = variable("CLAUDE_CONFIG_DIR").unwrap_or_else(|| home.join(".claude"));
-            let mut files = vec!["/etc/claude-code/managed-settings.json".into(), own.join("settings.json")];
-            for project in &projects {
-                files.extend(
-                    ["settings.json", "settings.local.json"].map(|name| project.join(".claude").join(name)),
-                );
-            }
-            for file in distinct(files) {
+            for Root { file, .. } in settings(places, client) {
                 if let Some(text) = text_of(&file)? {
                     claude(&file, &json(&file, &text)?, &mut found)?;
                 }
@@ -40,18 +33,13 @@ pub(super) fn rules(places: &Places, client: Client) -> Result<Vec<RuleSet>, Rul
             }
         }
         Client::Gemini => {
-            let mut files: Vec<PathBuf> = ["settings.json", "system-defaults.json"]
-                .map(|name| Path::new("/etc/gemini-cli").join(name))
-                .into();
-            files.extend(variable("GEMINI_CLI_SYSTEM_SETTINGS_PATH"));
-            let mut directories = vec![home.join(".gemini")];
-            directories.extend(projects.iter().map(|project| project.join(".gemini")));
-            files.extend(directories.iter().map(|directory| directory.join("settings.json")));
-            for file in distinct(files) {
+            for Root { file, .. } in settings(places, client) {
                 if let Some(text) = text_of(&file)? {
                     found.extend(gemini::settings(&file, &json(&file, &text)?)?);
                 }
             }
+            let mut directories = vec![home.join(".gemini")];
+            directories.extend(projects.iter().map(|project| project.join(".gemini")));
             let mut policies = vec![PathBuf::from("/etc/gemini-cli/policies")];
             policies.extend(directories.iter().map(|directory| directory.join("policies")));
             for file in below(&distinct(policies), "toml")? {
@@ -60,16 +48,7 @@ pub(super) fn rules(places: &Places, client: Client) -> Result<Vec<RuleSet>, Rul
             }
         }
         Client::Opencode => {
-            let own = variable("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")).join("opencode");
-            let mut files: Vec<PathBuf> =
-                ["config.json", "opencode.json", "opencode.jsonc"].map(|name| own.join(name)).into();
-            files.extend(variable("OPENCODE_CONFIG"));
-            let more = variable("OPENCODE_CONFIG_DIR").into_iter();
-            let below = projects.iter().flat_map(|project| [project.clone(), project.join(".opencode")]);
-            for directory in below.chain(more) {
-                files.extend(["opencode.json", "opencode.jsonc"].map(|name| directory.join(name)));
-            }
-            for file in distinct(files) {
+            for Root { file, .. } in settings(places, client) {
                 if let Some(text) = text_of(&file)? {
                     opencode(&file, &text, &mut found)?;
                 }
@@ -82,6 +61,60 @@ pub(super) fn rules(places: &Places, client: Client) -> Result<Vec<RuleSet>, Rul
     Ok(found)
 }
 
+/// A settings file, and the directory that its relative paths begin at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Root {
+    pub(super) file: PathBuf,
+    pub(super) base: PathBuf,
+}
+
+/// Every settings file that the client reads, whether it is there or not.
+pub(super) fn settings(places: &Places, client: Client) -> Vec<Root> {
+    let home = &places.home;
+    let projects = projects(places);
+    let root = |file: PathBuf| Root { base: file.parent().unwrap_or(Path::new("/")).to_owned(), file };
+    let mut found: Vec<Root> = Vec::new();
+    match client {
+        Client::ClaudeCode => {
+            let own = variable("CLAUDE_CONFIG_DIR").unwrap_or_else(|| home.join(".claude"));
+            found.push(root("/etc/claude-code/managed-settings.json".into()));
+            found.push(root(own.join("settings.json")));
+            for base in projects {
+                found.extend(["settings.json", "settings.local.json"].map(|name| {
+                    let file = base.join(".claude").join(name);
+                    Root { file, base: base.clone() }
+                }));
+            }
+        }
+        Client::Codex => {
+            let own = variable("CODEX_HOME").unwrap_or_else(|| home.join(".codex"));
+            let directories = projects.iter().map(|project| project.join(".codex"));
+            let directories = [PathBuf::from("/etc/codex"), own].into_iter().chain(directories);
+            found.extend(directories.map(|directory| root(directory.join("config.toml"))));
+        }
+        Client::Gemini => {
+            found.extend(
+                ["settings.json", "system-defaults.json"]
+                    .map(|name| root(Path::new("/etc/gemini-cli").join(name))),
+            );
+            found.extend(variable("GEMINI_CLI_SYSTEM_SETTINGS_PATH").map(root));
+            let own = std::iter::once(home).chain(&projects);
+            found.extend(own.map(|directory| root(directory.join(".gemini/settings.json"))));
+        }
+        Client::Opencode => {
+            let own = variable("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")).join("opencode");
+            found.extend(["config.json", "opencode.json", "opencode.jsonc"].map(|name| root(own.join(name))));
+            found.extend(variable("OPENCODE_CONFIG").map(root));
+            let more = variable("OPENCODE_CONFIG_DIR").into_iter();
+            let below = projects.iter().flat_map(|project| [project.clone(), project.join(".opencode")]);
+            for directory in below.chain(more) {
+                found.extend(["opencode.json", "opencode.jsonc"].map(|name| root(directory.join(name))));
+            }
+        }
+    }
+    distinct(found)
+}
+
 /// The directory that the client works in, and those above it up to the repository's own.
 fn projects(places: &Places) -> Vec<PathBuf> {
     let above: Vec<PathBuf> = places.current.ancestors().map(Path::to_path_buf).collect();
@@ -92,7 +125,7 @@ fn projects(places: &Places) -> Vec<PathBuf> {
 }
 
 /// A home that is the project too is read once.
-fn distinct(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
+fn distinct<T: Clone + Eq + std::hash::Hash>(mut paths: Vec<T>) -> Vec<T> {
     let mut seen = std::collections::HashSet::new();
     paths.retain(|path| seen.insert(path.clone()));
     paths
@@ -118,7 +151,7 @@ fn below(directories: &[PathBuf], extension: &str) -> Result<Vec<PathBuf>, RuleR
     Ok(files)
 }
 
-fn json(file: &Path, text: &str) -> Result<Value, RuleRefusal> {
+pub(super) fn json(file: &Path, text: &str) -> Result<Value, RuleRefusal> {
     if text.trim().is_empty() {
         return Ok(Value::Null);
     }
@@ -156,26 +189,51 @@ fn claude(file: &Path, settings: &Value, found: &mut Vec<RuleSet>) -> Result<(),
 }
 
 #[derive(serde::Deserialize)]
-struct Opencode {
-    permission: Option<Permission>,
+pub(super) struct Opencode {
+    pub(super) permission: Option<Permission>,
+    #[serde(default)]
+    pub(super) tools: serde_json::Map<String, Value>,
 }
 
 #[derive(serde::Deserialize)]
 #[serde(untagged)]
-enum Permission {
+pub(super) enum Permission {
     Word(String),
     Tools(Pairs<Decisions>),
 }
 
 #[derive(serde::Deserialize)]
 #[serde(untagged)]
-enum Decisions {
+pub(super) enum Decisions {
     Word(String),
     Patterns(Pairs<String>),
 }
 
+impl Decisions {
+    /// Each pattern, and whether it denies.
+    pub(super) fn rules(&self, file: &Path) -> Result<Vec<(String, bool)>, RuleRefusal> {
+        match self {
+            Self::Word(word) => Ok(vec![("*".into(), decision(file, word)?)]),
+            Self::Patterns(patterns) => patterns
+                .0
+                .iter()
+                .map(|(pattern, word)| Ok((pattern.clone(), decision(file, word)?)))
+                .collect(),
+        }
+    }
+}
+
+/// Whether a word of `permission` denies.
+pub(super) fn decision(file: &Path, word: &str) -> Result<bool, RuleRefusal> {
+    match word {
+        "deny" => Ok(true),
+        "allow" | "ask" => Ok(false),
+        other => Err(unreadable(file, format!("`{other}` of `permission` is none of allow, ask and deny"))),
+    }
+}
+
 /// An object in the order in which it is written, which decides.
-struct Pairs<T>(Vec<(String, T)>);
+pub(super) struct Pairs<T>(pub(super) Vec<(String, T)>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Pairs<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -199,25 +257,22 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Pairs<T> {
     }
 }
 
+pub(super) fn opencode_settings(file: &Path, text: &str) -> Result<Opencode, RuleRefusal> {
+    let bare = json_text::without_comments_and_commas(text);
+    let bare = if bare.trim().is_empty() { "{}" } else { &bare };
+    serde_json::from_str(bare).map_err(|error| unreadable(file, error))
+}
+
 /// `permission`, a word for all tools or for each; for `bash` also by pattern, the last of which decides.
 fn opencode(file: &Path, text: &str, found: &mut Vec<RuleSet>) -> Result<(), RuleRefusal> {
-    if text.trim().is_empty() {
-        return Ok(());
-    }
-    let bare = json_text::without_comments_and_commas(text);
-    let settings: Opencode = serde_json::from_str(&bare).map_err(|error| unreadable(file, error))?;
-    let decision = |word: &str| match word {
-        "deny" => Ok(true),
-        "allow" | "ask" => Ok(false),
-        other => Err(unreadable(file, format!("`{other}` of `permission` is none of allow, ask and deny"))),
-    };
+    let settings = opencode_settings(file, text)?;
     let mut rules = Vec::new();
     let mut add = |text: String, pattern: &str, denies: bool| {
         rules.push(Rule { text, pattern: Pattern::Glob(pattern.to_owned()), denies });
     };
     match settings.permission {
         None => {}
-        Some(Permission::Word(word)) => add("permission".into(), "*", decision(&word)?),
+        Some(Permission::Word(word)) => add("permission".into(), "*", decision(file, &word)?),
         Some(Permission::Tools(tools)) => {
             let (named, wild): (Vec<_>, Vec<_>) = tools
                 .0
@@ -227,10 +282,10 @@ fn opencode(file: &Path, text: &str, found: &mut Vec<RuleSet>) -> Result<(), Rul
             // What is said of bash itself counts for more than what is said of all tools.
             for (tool, decisions) in wild.into_iter().chain(named) {
                 match decisions {
-                    Decisions::Word(word) => add(format!("permission.{tool}"), "*", decision(&word)?),
+                    Decisions::Word(word) => add(format!("permission.{tool}"), "*", decision(file, &word)?),
                     Decisions::Patterns(patterns) => {
                         for (pattern, word) in patterns.0 {
-                            add(format!("permission.{tool}: {pattern}"), &pattern, decision(&word)?);
+                            add(format!("permission.{tool}: {pattern}"), &pattern, decision(file, &word)?);
                         }
                     }
                 }

@@ -34,7 +34,7 @@ impl Fixture {
     }
 
     fn says(&self, client: Client, command: &str) -> Result<(), RuleRefusal> {
-        ClientRules::new(&self.places, client).check_shell(command)
+        ClientRules::new(&self.places, client).check_shell(command, "")
     }
 
     #[track_caller]
@@ -97,6 +97,48 @@ fn gemini_by_prefix() {
         decision = \"deny\"\npriority = 1\n[[rule]]\ntoolName = \"run_shell_command\"\ncommandRegex = \"x\"\ndecision = \"deny\"\n");
     scene.denies(Client::Gemini, "git push origin", "commandPrefix = git push", policy);
     scene.allows(Client::Gemini, &["git pull", "x"]);
+}
+
+#[test]
+fn gemini_by_priority_and_by_server() {
+    let scene = Fixture::new();
+    let policy = ".gemini/policies/mine.toml";
+    let deny = |more: &str| format!("[[rule]]\ndecision = \"deny\"\n{more}\n");
+    // What is said of the tools of another server, and of ours, which Gemini CLI holds itself.
+    for server in ["other", "ringfence"] {
+        scene.write(policy, &deny(&format!("mcpName = \"{server}\"\ntoolName = \"*\"\npriority = 900")));
+        scene.allows(Client::Gemini, &["ls"]);
+    }
+    let git = "toolName = \"run_shell_command\"\ncommandPrefix = \"git\"";
+    let status =
+        "[[rule]]\ntoolName = \"run_shell_command\"\ncommandPrefix = \"git status\"\ndecision = \"allow\"\n";
+    // The higher one decides, wherever it stands; of two alike the first.
+    for (rules, allowed) in [
+        (format!("{}priority = 10\n{status}priority = 20\n", deny(git)), true),
+        (format!("{status}priority = 20\n{}priority = 10\n", deny(git)), true),
+        (format!("{}priority = 20\n{status}priority = 10\n", deny(git)), false),
+        (format!("{status}priority = 5\n{}priority = 5\n", deny(git)), true),
+        (format!("{}priority = 5\n{status}priority = 5\n", deny(git)), false),
+        (format!("{}priority = 10\n{status}commandRegex = \"x\"\npriority = 20\n", deny(git)), false),
+    ] {
+        scene.write(policy, &rules);
+        assert_eq!(scene.says(Client::Gemini, "git status").is_ok(), allowed, "{rules}");
+        scene.denies(Client::Gemini, "git push", "commandPrefix = git", policy);
+    }
+}
+
+#[test]
+fn what_a_shell_reads_is_looked_at() {
+    let scene = Fixture::new();
+    scene.write(OPENCODE, "{\"permission\": {\"bash\": {\"rm *\": \"deny\"}}}");
+    let rules = ClientRules::new(&scene.places, Client::Opencode);
+    let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+    for shell in [&["sh"] as &[&str], &["/bin/bash", "-s"], &["env", "bash"]] {
+        assert!(rules.check_words(&words(shell), "true; rm x").is_err(), "{shell:?}");
+    }
+    assert!(rules.check_shell("cat | sh", "rm x").is_err());
+    assert_eq!(rules.check_words(&words(&["cat"]), "rm x"), Ok(()));
+    assert_eq!(rules.check_words(&words(&["sh"]), "ls"), Ok(()));
 }
 
 #[test]
@@ -181,9 +223,9 @@ fn what_was_denied_at_the_start_stays_denied() {
     scene.write("project/opencode.json", "{\"permission\": {\"bash\": {\"rm *\": \"deny\"}}}");
     let rules = ClientRules::new(&scene.places, Client::Opencode);
     scene.write("project/opencode.json", "{\"permission\": {\"bash\": {\"make *\": \"deny\"}}}");
-    assert_eq!(rules.check_shell("rm x").unwrap_err().code(), "denied_by_rule");
-    assert_eq!(rules.check_words(&["make".into(), "x".into()]).unwrap_err().code(), "denied_by_rule");
-    assert_eq!(rules.check_shell("ls"), Ok(()));
+    assert_eq!(rules.check_shell("rm x", "").unwrap_err().code(), "denied_by_rule");
+    assert_eq!(rules.check_words(&["make".into(), "x".into()], "").unwrap_err().code(), "denied_by_rule");
+    assert_eq!(rules.check_shell("ls", ""), Ok(()));
 }
 
 #[test]

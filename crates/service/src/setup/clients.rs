@@ -145,21 +145,24 @@ pub fn how_to_check(client: Client) -> &'static str {
 fn rules_that_remain(client: Client) -> &'static str {
     match client {
         Client::ClaudeCode => {
-            "open: your `Bash(…)` deny rules hold for sandbox_run too; `ask` rules, hooks, and rules given by \
-            a flag do not"
+            "open: your deny rules `Bash(…)`, `Read(…)`, `Edit(…)` and `WebFetch(domain:…)` hold for the tools of ringfence \
+            too, a pattern for the files that are there when a sandbox is made; `ask` rules, hooks, and rules or a mode \
+            given by a flag do not"
         }
         Client::Codex => {
-            "open: `forbidden` prefix rules of rules/*.rules hold for sandbox_run; those that ask (`prompt`) and \
-            those of a requirements.toml do not"
+            "open: `forbidden` prefix rules of rules/*.rules and a read-only `sandbox_mode` or `default_permissions` of a \
+            config.toml hold for the tools of ringfence; rules that ask (`prompt`), those of a requirements.toml, and a mode \
+            given by a flag do not"
         }
         Client::Gemini => {
             "open: `run_shell_command(…)` in `tools.exclude` and deny rules by `commandPrefix` in policies/*.toml \
-            hold for sandbox_run; rules by `commandRegex` or `argsPattern`, those that ask, and a `tools.core` that names \
-            some commands only do not"
+            hold for sandbox_run, and `write_file` or `read_file` in `tools.exclude` for all tools of ringfence; rules by \
+            `commandRegex` or `argsPattern`, those about file tools, those that ask, and a `tools.core` that names some \
+            commands only do not"
         }
         Client::Opencode => {
-            "open: deny rules of `permission.bash` hold for sandbox_run; those that ask, and those of a single \
-            agent, do not"
+            "open: deny rules of `permission.bash`, `edit` and `read` hold for the tools of ringfence, a pattern for the \
+            files that are there when a sandbox is made; those that ask, and those of a single agent, do not"
         }
     }
 }
@@ -203,14 +206,17 @@ pub(super) fn notes(spec: &SetupSpec) -> Vec<String> {
             Client::ClaudeCode => "open: the .claude/settings.json of a project that you cloned counts for more than yours, \
                 in `claude -p` without a question. If it replaces the prefix, a hook of ours stops Bash; but with \
                 `disableAllHooks`, or with a program of its own as the prefix, it has commands run outside. Look at it first, \
-                or start `ringfence agent -- claude`",
+                or start `ringfence agent -- claude`. Variables in its `env` that act on a shell (LD_PRELOAD, BASH_ENV) do so before \
+                ringfence is started, outside; those of ringfence itself are refused",
             Client::Codex => "open: the .codex/config.toml of a project that you cloned counts for more than yours, in \
                 `codex exec` also where you did not trust it: `features.shell_tool = true` there turns the shell on again. \
                 `projects.\"DIRECTORY\".trust_level = \"untrusted\"` in your own config.toml keeps it out",
             Client::Gemini => "open: a project that you trusted can bring MCP servers and hooks of its own, which run \
-                outside; it can't bring the shell back",
+                outside, and variables by its .env, of which those of ringfence are refused; it can't bring the shell back",
             Client::Opencode if spec.scope == SetupScope::User => "open: a project that you cloned can bring plugins and \
-                MCP servers of its own, which run outside; where it turns `bash` on again, a plugin of ours stops it",
+                MCP servers of its own, which run outside. Where it turns `bash` on again, or a rule of `permission.bash` in any \
+                settings does, yours too, a plugin of ours stops it, and that alone: a plugin file that is gone or broken opencode \
+                leaves out without a word, and bash runs outside",
             Client::Opencode => "open: an agent, another settings file of the project, or a rule of `permission.bash` in \
                 any of them, yours too, turns `bash` on again, and its plugins and MCP servers run outside; `--scope user` \
                 stops the first by a plugin",

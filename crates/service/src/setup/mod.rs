@@ -11,12 +11,13 @@ mod gate;
 pub(crate) mod json_text;
 mod link;
 mod record;
+mod started;
 mod syntax;
 mod wrap;
 
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorCode, ServiceError};
 use crate::places::Places;
@@ -26,10 +27,11 @@ pub use clients::how_to_check;
 pub(crate) use clients::variable;
 pub use gate::is_gate;
 pub use link::{LINK_BEGINS, is_own_server};
+pub use started::check_environment;
 pub use wrap::{WrappedRun, wrapped_run};
 
 /// A client that can be set up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Client {
     ClaudeCode,
@@ -138,18 +140,28 @@ pub fn plan_setup(places: &Places, spec: &SetupSpec) -> Result<SetupPlan, Servic
         let mut after = before.clone().unwrap_or_default();
         syntax::check(file.syntax, &file.path, &after)?;
         for wanted in &file.edits {
+            if let Some(own) = wanted.replaces(&file.path, &after)? {
+                plan.notes.push(format!(
+                    "`{} = {own}` in {} is yours: it is replaced, and `--remove` brings it back",
+                    wanted.place().join("."),
+                    file.path.display()
+                ));
+            }
             after = wanted.apply(&file.path, &after)?;
         }
         syntax::check(file.syntax, &file.path, &after)?;
         if before.as_deref() == Some(after.as_str()) {
             continue;
         }
-        let original =
-            record::find(&places.state, &file.path)?.filter(|known| Some(&known.after) == before.as_ref());
-        let (first, made) = match original {
-            Some(known) => (known.before, known.made),
-            None => (before.clone(), missing(&file.path)),
+        let known = record::find(&places.state, &file.path)?;
+        let first = match &before {
+            None => None,
+            Some(text) => without_ours(places, spec, &file, text, known.as_ref())?,
         };
+        let mut made = missing(&file.path);
+        made.extend(known.into_iter().flat_map(|known| known.made));
+        made.sort_by_key(|directory| std::cmp::Reverse(directory.components().count()));
+        made.dedup();
         plan.records.push(record::Record {
             client: spec.client.as_str().to_owned(),
             path: file.path.clone(),
@@ -159,7 +171,7 @@ pub fn plan_setup(places: &Places, spec: &SetupSpec) -> Result<SetupPlan, Servic
         });
         plan.changes.push(FileChange { path: file.path, before, after: Some(after) });
     }
-    plan.notes = clients::notes(spec);
+    plan.notes.extend(clients::notes(spec));
     if spec.mode == SetupMode::Mcp && is_wrapped(places, spec) {
         let (client, scope) = (
             spec.client.as_str(),
@@ -198,16 +210,18 @@ pub fn plan_removal(places: &Places, spec: &SetupSpec) -> Result<SetupPlan, Serv
     for file in clients::files(places, &everything) {
         let Some(before) = edit::read(&file.path)? else { continue };
         let known = record::find(&places.state, &file.path)?;
-        let after = match &known {
-            Some(known) if known.after == before => known.before.clone(),
-            _ => {
-                let mut after = before.clone();
-                for wanted in file.edits.iter().rev() {
-                    after = wanted.revert(&file.path, &after)?;
+        let after = without_ours(places, spec, &file, &before, known.as_ref())?;
+        if known.is_none() {
+            for wanted in &file.edits {
+                if wanted.is_anybodys(&file.path, &before)? {
+                    plan.notes.push(format!(
+                        "`{}` in {} stays as it is: there is no record that `ringfence setup` set it",
+                        wanted.place().join("."),
+                        file.path.display()
+                    ));
                 }
-                Some(after).filter(|after| file.syntax != Syntax::Whole || !after.is_empty())
             }
-        };
+        }
         if let Some(known) = known {
             plan.forget.push(file.path.clone());
             plan.made.extend(known.made);
@@ -218,6 +232,35 @@ pub fn plan_removal(places: &Places, spec: &SetupSpec) -> Result<SetupPlan, Serv
     }
     plan.link = link::to_remove(places, spec, &plan.forget)?;
     Ok(plan)
+}
+
+/// What a file that holds `text` is without all that any mode of `setup` put there: what the user had in its place, to the byte
+/// where nobody touched the file since. `None`: it would not be there.
+fn without_ours(
+    places: &Places,
+    spec: &SetupSpec,
+    file: &clients::SettingsFile,
+    text: &str,
+    known: Option<&record::Record>,
+) -> Result<Option<String>, ServiceError> {
+    if let Some(known) = known.filter(|known| known.after == text) {
+        return Ok(known.before.clone());
+    }
+    let everything = SetupSpec { mode: SetupMode::Both, ..spec.clone() };
+    let edits = clients::files(places, &everything).into_iter().filter(|other| other.path == file.path);
+    let edits: Vec<_> = edits.flat_map(|file| file.edits).collect();
+    let of_record = known.map(|known| edit::Known {
+        before: known.before.as_deref().unwrap_or_default(),
+        after: &known.after,
+    });
+    let mut after = text.to_owned();
+    for wanted in edits.iter().rev() {
+        after = wanted.revert(&file.path, &after, of_record)?;
+    }
+    // Whatever the user had in it between, it was made with its directory.
+    let is_made = known.is_some_and(|known| known.before.is_none() || !known.made.is_empty());
+    let is_nothing = matches!(after.split_whitespace().collect::<String>().as_str(), "" | "{}");
+    Ok(Some(after).filter(|_| !(is_nothing && (is_made || file.syntax == Syntax::Whole))))
 }
 
 /// Carry a plan out. The record of what was there comes first.
@@ -269,3 +312,11 @@ fn missing(path: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 #[path = "tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "orders_tests.rs"]
+mod orders_tests;
+
+#[cfg(test)]
+#[path = "shipped_tests.rs"]
+mod shipped_tests;

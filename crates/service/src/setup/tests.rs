@@ -4,12 +4,12 @@ use std::os::unix::fs::PermissionsExt;
 use super::*;
 use crate::state::StateDir;
 
-struct Fixture {
-    _root: tempfile::TempDir,
-    places: Places,
+pub(super) struct Fixture {
+    pub(super) _root: tempfile::TempDir,
+    pub(super) places: Places,
 }
 
-fn fixture() -> Fixture {
+pub(super) fn fixture() -> Fixture {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().canonicalize().unwrap();
     for dir in ["home/.claude", "project"] {
@@ -29,15 +29,15 @@ fn fixture() -> Fixture {
     Fixture { _root: root, places }
 }
 
-fn spec(client: Client, mode: SetupMode) -> SetupSpec {
+pub(super) fn spec(client: Client, mode: SetupMode) -> SetupSpec {
     SetupSpec { client, scope: SetupScope::User, mode, program: "/opt/bin/ringfence".into() }
 }
 
-fn set_up(places: &Places, spec: &SetupSpec) {
+pub(super) fn set_up(places: &Places, spec: &SetupSpec) {
     apply_setup(places, &plan_setup(places, spec).unwrap()).unwrap();
 }
 
-fn take_back(places: &Places, spec: &SetupSpec) {
+pub(super) fn take_back(places: &Places, spec: &SetupSpec) {
     apply_setup(places, &plan_removal(places, spec).unwrap()).unwrap();
 }
 

@@ -1,8 +1,8 @@
 //! One shell command of a client, as a run: what the client's settings start in place of a shell.
 //!
 //! The workspace is where the *client* is, never where the command says it is: a command can change what a client takes
-//! for its working directory, and could otherwise walk the workspace to any place. Whatever is not understood is an error,
-//! and an error runs nothing.
+//! for its working directory, and could otherwise walk the workspace to any place. The policy is the one of the client's user: what
+//! settings of a project set is not believed. Whatever is not understood is an error, and an error runs nothing.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
@@ -15,6 +15,7 @@ use ringfence_policy::{Layer, Origin, Workspace};
 use ringfence_sandbox::{Attached, Stream};
 
 use super::Client;
+use super::started::Started;
 use crate::config::PolicySpec;
 use crate::error::{ErrorCode, ServiceError};
 use crate::places::Places;
@@ -37,12 +38,14 @@ struct ToldDirectory {
 
 /// `command`, as `client` would have given it to a shell.
 pub fn wrapped_run(places: &Places, client: Client, command: &OsStr) -> Result<WrappedRun, ServiceError> {
-    let root = client_directory().ok_or_else(|| {
+    let unknown = || {
         refused(
             "the client's own directory can't be found",
             "start `ringfence wrap` from the client, not by hand",
         )
-    })?;
+    };
+    let started = Started::above().ok_or_else(unknown)?;
+    let root = started.directory().ok_or_else(unknown)?;
     let current = fs::canonicalize(&places.current).unwrap_or_else(|_| places.current.clone());
     if !current.starts_with(&root) {
         return Err(refused(
@@ -50,6 +53,7 @@ pub fn wrapped_run(places: &Places, client: Client, command: &OsStr) -> Result<W
             "start the client in the directory that its commands work in",
         ));
     }
+    started.check(client, |_| true)?;
     let mut layer = Layer::default();
     layer.filesystem.workspace = Some(Workspace::Path(root.clone()));
     let mut told = None;
@@ -58,7 +62,7 @@ pub fn wrapped_run(places: &Places, client: Client, command: &OsStr) -> Result<W
         if let Some(snapshot) = snapshot(text, &places.home) {
             layer.filesystem.read.push(snapshot);
         }
-        if let Some(path) = told_path(text)
+        if let Some(path) = told_path(text, &started.temporary())
             && let Ok(file) = make(&path)
         {
             layer.filesystem.write.push(path);
@@ -116,22 +120,6 @@ fn refused(message: impl Into<String>, hint: &str) -> ServiceError {
     ServiceError::new(ErrorCode::BadRequest, message, hint)
 }
 
-/// Where the client that started this process is: the first process above that is not a shell.
-fn client_directory() -> Option<PathBuf> {
-    let mut pid = rustix::process::getppid()?.as_raw_nonzero().get();
-    for _ in 0..8 {
-        let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-        if !matches!(name.trim_end(), "sh" | "bash" | "dash" | "zsh" | "timeout" | "env" | "nice") {
-            return fs::read_link(format!("/proc/{pid}/cwd"))
-                .ok()
-                .and_then(|path| fs::canonicalize(path).ok());
-        }
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        pid = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()?;
-    }
-    None
-}
-
 /// The shell that the client writes its commands for.
 fn shell() -> OsString {
     let wanted = std::env::var_os("SHELL").map(PathBuf::from);
@@ -152,12 +140,12 @@ fn snapshot(command: &[u8], home: &Path) -> Option<PathBuf> {
 }
 
 /// Where Claude Code reads the directory that a command ended in. Its own words are the last ones of the text.
-fn told_path(command: &[u8]) -> Option<PathBuf> {
+fn told_path(command: &[u8], temporary: &Path) -> Option<PathBuf> {
     const WORDS: &[u8] = b" && pwd -P >| ";
     let at = command.windows(WORDS.len()).rposition(|window| window == WORDS)?;
     let path = plain(&command[at + WORDS.len()..])?;
     let name = path.file_name()?.to_str()?;
-    let in_tmp = [Path::new("/tmp"), &std::env::temp_dir()].contains(&path.parent()?);
+    let in_tmp = [Path::new("/tmp"), temporary].contains(&path.parent()?);
     (in_tmp && name.starts_with("claude-") && name.ends_with("-cwd")).then_some(path)
 }
 
@@ -182,7 +170,7 @@ mod tests {
     fn only_the_clients_own_words_name_the_file() {
         let text =
             "x && eval 'a && pwd -P >| /tmp/claude-evil-cwd' < /dev/null && pwd -P >| /tmp/claude-1a2b-cwd";
-        assert_eq!(told_path(text.as_bytes()), Some("/tmp/claude-1a2b-cwd".into()));
+        assert_eq!(told_path(text.as_bytes(), Path::new("/tmp")), Some("/tmp/claude-1a2b-cwd".into()));
         for text in [
             "eval 'x' && pwd -P >| /etc/passwd",
             "eval 'x' && pwd -P >| /tmp/../etc/claude-x-cwd",
@@ -190,7 +178,7 @@ mod tests {
             "eval 'x' && pwd -P >| /tmp/sub/claude-x-cwd",
             "echo hook",
         ] {
-            assert_eq!(told_path(text.as_bytes()), None, "{text}");
+            assert_eq!(told_path(text.as_bytes(), Path::new("/tmp")), None, "{text}");
         }
     }
 

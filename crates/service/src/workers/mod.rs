@@ -210,7 +210,9 @@ fn sandbox(
     let policy = match &order.own {
         Some(own) => {
             let asked = OwnWish { layers: order.layers, compat: order.compat, granted: order.granted };
-            own::policy(places, own, asked)?
+            let own = own::policy(places, own, asked)?;
+            attached.directories.extend(own.attached.directories);
+            own.policy
         }
         None => alone(order.layers, named.as_ref()),
     };

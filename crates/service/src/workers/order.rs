@@ -6,6 +6,7 @@ use std::time::Duration;
 use ringfence_policy::{Compat, Layer};
 use serde::{Deserialize, Serialize};
 
+use crate::client_rules::FileRules;
 use crate::error::ServiceError;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -60,6 +61,12 @@ pub struct OwnPolicy {
     pub flags: Vec<(String, Layer)>,
     /// Package clients whose registries are granted, by name.
     pub registries: Vec<String>,
+    /// A client started it, and a project's settings may have set the variables: they may only tighten.
+    #[serde(default)]
+    pub variables_tighten: bool,
+    /// What they deny their client's own file tools.
+    #[serde(default)]
+    pub files: Option<FileRules>,
 }
 
 /// A file to be written to the workspace.

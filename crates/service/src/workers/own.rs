@@ -2,15 +2,17 @@
 //! the policy where nothing more is said, and the ceiling of whatever is asked for.
 
 use ringfence_policy::{Bound, Compat, Layer, Origin, Policy, Workspace, capped, capped_but_network};
+use ringfence_sandbox::{AttachAs, Attached, Attachment, WORKSPACE};
 
 use super::order::OwnPolicy;
+use crate::client_rules::{RuleRefusal, Tightening};
 use crate::config::{PolicySpec, load_policy};
 use crate::error::{ErrorCode, ServiceError};
 use crate::places::Places;
 
-/// Is there anything wrong with what the user said, or with their files?
-pub fn check_own_policy(places: &Places, own: &OwnPolicy) -> Result<(), ServiceError> {
-    load_policy(places, spec(own)?).map(drop)
+/// What the user said, and what their files add, or what is wrong with it.
+pub fn check_own_policy(places: &Places, own: &OwnPolicy) -> Result<Policy, ServiceError> {
+    Ok(load_policy(places, spec(own)?)?.merged.policy)
 }
 
 /// What somebody else wants of a user's own sandbox.
@@ -22,9 +24,45 @@ pub(super) struct OwnWish {
     pub(super) granted: bool,
 }
 
+/// The policy for what is asked for of a user's own, or why that goes too far.
+pub(super) fn policy(places: &Places, own: &OwnPolicy, asked: OwnWish) -> Result<OwnSpec, ServiceError> {
+    let (spec, attached) = tightened(places, own)?;
+    Ok(OwnSpec { policy: wished(places, spec, asked)?, attached })
+}
+
+/// The policy of an order, and what comes with it.
+#[derive(Debug)]
+pub(super) struct OwnSpec {
+    pub(super) policy: PolicySpec,
+    pub(super) attached: Attached,
+}
+
+/// What the user said, less what they deny their client's own file tools.
+fn tightened(places: &Places, own: &OwnPolicy) -> Result<(PolicySpec, Attached), ServiceError> {
+    let mut spec = spec(own)?;
+    let mut attached = Attached::default();
+    let Some(files) = &own.files else { return Ok((spec, attached)) };
+    // No program is asked for its registries for this.
+    let bare = PolicySpec { registries: Vec::new(), ..spec.clone() };
+    let had = load_policy(places, bare)?.merged.policy;
+    let refused =
+        |refusal: RuleRefusal| ServiceError::new(ErrorCode::BadPolicy, refusal.to_string(), refusal.hint());
+    let Tightening { mut layer, read_only } = files.tighten(places, &had).map_err(refused)?;
+    if let Some(workspace) = read_only {
+        attached.directories.push(Attachment {
+            source: workspace.clone(),
+            target: WORKSPACE.into(),
+            attach_as: AttachAs::Read,
+            expected: None,
+        });
+        layer.filesystem.read.push(workspace);
+    }
+    spec.flags.push((Origin::flag("--rules-of"), layer));
+    Ok((spec, attached))
+}
+
 /// The policy for what is asked for, or why that goes too far.
-pub(super) fn policy(places: &Places, own: &OwnPolicy, asked: OwnWish) -> Result<PolicySpec, ServiceError> {
-    let spec = spec(own)?;
+fn wished(places: &Places, spec: PolicySpec, asked: OwnWish) -> Result<PolicySpec, ServiceError> {
     let OwnWish { layers, compat, granted } = asked;
     let mut asked = layers.into_iter().reduce(joined).unwrap_or_default();
     let plain = Layer { environment: Default::default(), limits: Default::default(), ..asked.clone() };
@@ -59,6 +97,7 @@ fn spec(own: &OwnPolicy) -> Result<PolicySpec, ServiceError> {
         flags: own.flags.iter().map(|(flag, layer)| (Origin::flag(flag), layer.clone())).collect(),
         registries: registries
             .map_err(|why| ServiceError::new(ErrorCode::BadRequest, why, "name one of them"))?,
+        variables_tighten: own.variables_tighten,
         ..PolicySpec::default()
     })
 }
@@ -142,7 +181,7 @@ mod tests {
     }
 
     fn of(places: &Places, own: &OwnPolicy, asked: OwnWish) -> Result<Policy, ServiceError> {
-        Ok(load_policy(places, policy(places, own, asked)?)?.merged.policy)
+        Ok(load_policy(places, policy(places, own, asked)?.policy)?.merged.policy)
     }
 
     fn own(text: &str) -> OwnPolicy {

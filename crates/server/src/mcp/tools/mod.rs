@@ -46,6 +46,9 @@ enum Effect {
     Changes,
 }
 
+/// What they run may have a network, where the policy or a person gives it one.
+const MAY_REACH: [&str; 4] = ["sandbox_run", "sandbox_session_create", "sandbox_process_start", "skill_run"];
+
 fn tool(
     name: &'static str,
     title: &str,
@@ -57,7 +60,7 @@ fn tool(
         .read_only(matches!(effect, Effect::Reads))
         .destructive(matches!(effect, Effect::Changes))
         .idempotent(matches!(effect, Effect::Reads))
-        .open_world(false);
+        .open_world(MAY_REACH.contains(&name));
     let mut meta = JsonObject::new();
     // Not behind a search for tools: a model that does not see these runs its commands outside.
     meta.insert("anthropic/alwaysLoad".into(), json!(true));
@@ -336,6 +339,8 @@ mod tests {
                 assert!(properties.values().all(Value::is_object), "{}: {properties:?}", tool.name);
             }
             assert!(tool.title.is_some() && tool.annotations.is_some() && tool.meta.is_some());
+            let is_open = tool.annotations.as_ref().and_then(|hints| hints.open_world_hint);
+            assert_eq!(is_open, Some(MAY_REACH.contains(&&*tool.name)), "{}", tool.name);
         }
         let inputs: usize = tools
             .iter()

@@ -49,7 +49,7 @@ pub(super) async fn start(call: &Call, arguments: Value) -> Answer<CallToolResul
     let input: StartInput = parsed(arguments)?;
     call.host.may_change()?;
     checked(&input.env, input.cwd.as_deref())?;
-    call.host.may_run(&input.command).await?;
+    call.host.may_run(&input.command, input.stdin.as_deref()).await?;
     let stdin = input.stdin.unwrap_or_default();
     if stdin.len() > MOST_STDIN {
         return Err(ApiError::bad(

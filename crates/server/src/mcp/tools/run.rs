@@ -130,7 +130,7 @@ fn is_false(value: &bool) -> bool {
 pub(super) async fn run(call: &Call, arguments: Value) -> Answer<CallToolResult> {
     let input: RunInput = parsed(arguments)?;
     checked(&input.env, input.cwd.as_deref())?;
-    call.host.may_run(&input.command).await?;
+    call.host.may_run(&input.command, input.stdin.as_deref()).await?;
     let command = Command {
         argv: input.command.argv()?,
         directory: input.cwd,
