@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::termios::{Winsize, tcsetwinsize};
 
+use super::dial::Dial;
 use super::keeper::{self, SessionSpec};
 use super::link::Link;
 use super::place::{Place, SessionFacts};
@@ -337,17 +338,12 @@ impl Sandbox {
 
     /// Connect to a port of the sandbox's own loopback.
     pub fn connect_port(&self, port: u16) -> Result<TcpStream, SessionError> {
-        let addresses: [SocketAddr; 2] =
-            [(Ipv4Addr::LOCALHOST, port).into(), (Ipv6Addr::LOCALHOST, port).into()];
-        let mut last = Errno::CONNREFUSED;
-        for (socket, address) in self.done(Call::Connect)?.into_iter().zip(addresses) {
-            // The socket belongs to the sandbox's network namespace, wherever it is used from.
-            match rustix::net::connect(&socket, &address) {
-                Ok(()) => return Ok(TcpStream::from(socket)),
-                Err(error) => last = error,
-            }
-        }
-        Err(SessionError::Io { doing: "connect to the port inside", source: last.into() })
+        self.dial(port)?.finish().map_err(while_doing("connect to the port inside"))
+    }
+
+    /// The same, for who has more to do meanwhile.
+    pub(super) fn dial(&self, port: u16) -> Result<Dial, SessionError> {
+        Ok(Dial::new(self.done(Call::Connect)?, port))
     }
 
     /// Be known as who forwards this port, until the returned link is dropped or the keeper closes it.
