@@ -45,6 +45,9 @@ pub enum SessionError {
     /// Its keeper lives, but is stopped or stuck, or its socket is gone.
     #[error("session `{name}` does not answer: its keeper is stopped or busy, or its socket is gone")]
     Silent { name: String },
+    /// Its keeper is of another ringfence, and does not understand this one.
+    #[error("{why}")]
+    OtherVersion { why: String },
     #[error("{why}")]
     Refused { why: String, fix: String },
     #[error("cannot {doing}: {source}")]
@@ -63,6 +66,9 @@ impl SessionError {
             }
             Self::Silent { .. } => {
                 "let its keeper go on if somebody stopped it, or end the session: ringfence session rm --force"
+            }
+            Self::OtherVersion { .. } => {
+                "use the ringfence that made it, or end it and make another: ringfence session rm"
             }
             Self::Refused { fix, .. } => fix,
             Self::Io { .. } => "see whether the session still answers: ringfence session ls",
@@ -279,9 +285,12 @@ impl Sandbox {
     }
 
     fn status_within(&self, patience: Duration) -> Result<SessionStatus, SessionError> {
-        match self.call_within(patience, Call::Status)? {
-            (Answer::Status(status), _) => Ok(*status),
-            _ => Err(strange()),
+        match self.call_within(patience, Call::Status) {
+            Ok((Answer::Status(status), _)) => Ok(*status),
+            Ok(_) => Err(strange()),
+            // Nobody refuses that to whom he understands.
+            Err(SessionError::Refused { why, .. }) => Err(SessionError::OtherVersion { why }),
+            Err(error) => Err(error),
         }
     }
 
@@ -370,6 +379,7 @@ impl Sandbox {
         // Whoever does not answer soon is not going to end either; an end itself may take its time.
         match self.look().and_then(|_| self.end()) {
             Ok(()) | Err(SessionError::Ended { .. }) => {}
+            Err(SessionError::OtherVersion { .. }) => self.end_by_signal()?,
             Err(error) => return Err(error),
         }
         // The keeper lets go of the lock as its last act. Nothing may be taken away under one that lives.
@@ -444,7 +454,10 @@ fn answer(link: &Link, name: &str) -> Result<(Answer, Vec<OwnedFd>), SessionErro
 
 fn receive(link: &Link, name: &str) -> Result<(Answer, Vec<OwnedFd>), SessionError> {
     match link.receive() {
-        Ok(Some((Answer::Refused { why, fix }, _))) => Err(SessionError::Refused { why, fix }),
+        Ok(Some((Answer::Refused { why, version: Some(version), .. }, _))) if version != VERSION => {
+            Err(SessionError::OtherVersion { why })
+        }
+        Ok(Some((Answer::Refused { why, fix, .. }, _))) => Err(SessionError::Refused { why, fix }),
         Ok(Some((Answer::Busy, _))) => Err(SessionError::Busy { name: name.to_string() }),
         Ok(Some(answer)) => Ok(answer),
         Ok(None) => Err(SessionError::Ended { name: name.to_string() }),
