@@ -69,7 +69,9 @@ fn parse(outcome: &Outcome) -> Pieces {
 fn output_of(session: &Session<'_>, process: &str) -> u64 {
     let all = session.json("ps", &[]);
     let mut all = all.as_array().unwrap().iter();
-    all.find(|one| one["process"].to_string() == process).and_then(|one| one["output"].as_u64()).unwrap()
+    all.find(|one| one["process"].as_u64() == process.parse().ok())
+        .and_then(|one| one["output"].as_u64())
+        .unwrap()
 }
 
 #[test]
@@ -89,7 +91,7 @@ fn all_output_of_a_process_that_nobody_watched_is_there() {
         eventually("it writes", || output_of(&session, process) > 100_000);
         for client in early {
             client.signal(Signal::KILL);
-            client.wait();
+            let _ = client.wait();
         }
         let alone_from = output_of(&session, process);
         let far = BYTES as u64 * 3 / 2;

@@ -2,7 +2,7 @@
 //! workspaces that outlive sessions.
 
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use ringfence_testing::{Identity, Outcome, Scene, Session, Test};
 use serde_json::Value;
@@ -354,6 +354,8 @@ fn half_commit(scene: &Scene, session: &Session<'_>) {
     /// Of nothing: what a file has in it is not digested.
     const NO_TREE: u64 = 0xa6a1_f9f5_b949_13af;
     scene.mkdir(&format!("ws/{STAGING}"));
+    std::fs::set_permissions(scene.workspace().join(STAGING), std::fs::Permissions::from_mode(0o700))
+        .unwrap();
     let unit = |name: &str, slot: u32, place: &str| {
         scene.write(place, name);
         let facts = std::fs::symlink_metadata(scene.path(place)).unwrap();

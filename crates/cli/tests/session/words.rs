@@ -160,7 +160,7 @@ fn what_changes_something_says_so_in_json() {
     session.sh("echo new > added").code(0);
     let fork = Session::named(&scene);
     let (name, archive) = (session.name.as_str(), scene.path("home/point.tar").display().to_string());
-    let error = "{ error: { code: text, hint: text, message: text } }";
+    let error = "{ error: { code: text, hint: text, message: text }, exit_code: number }";
     let change = "{ conflict: null, kind: text, new: { kind: text, mode: number, size: number }, old: null, path: text }";
     let commit = format!("{{ applied: [{change}], left_out: [] }}");
     let row = "{ bytes: number, files: number, limit: null, name: text, sessions: [] }";

@@ -60,7 +60,9 @@ fn one(
     let matches = command.try_get_matches_from(typed).map_err(usage)?;
     let mut create = SessionCreateArgs::from_arg_matches(&matches).map_err(usage)?;
     // A fork has a copy of its own of what is in there; one with a size is held by the session that it is in.
-    create.workspace_name = None;
+    if create.workspace_name.take().is_some() {
+        create.policy.workspace = Some("private".into());
+    }
     create.name = match (&args.name, args.count) {
         (None, _) => None,
         (Some(name), 1) => Some(name.clone()),
