@@ -288,7 +288,11 @@ impl Attempt {
     /// Whether it is shown in a sandbox whose walls were closed ahead, as a server makes them for private workspaces: it wants
     /// nothing of a workspace. Each row is, as one of the two identities; as the other one it is where they are open.
     fn fits_closed_walls(&self, scene: &Scene) -> bool {
-        let names_none = |text: &String| !text.contains("{W}") && !text.contains("{ws}");
+        // A name that begins nowhere else is one of the workspace; what makes protected names takes bare ones too.
+        let is_relative = |text: &str| !text.starts_with(['/', '{']) && text.contains(['/', '.']);
+        let names_none = |text: &String| {
+            !text.contains("{W}") && !text.contains("{ws}") && !is_relative(text) && text != "create-deep"
+        };
         let is_empty = std::fs::read_dir(scene.workspace()).is_ok_and(|mut all| all.next().is_none());
         let fits = self.profile == "restrictive"
             && self.flags.is_empty()
