@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use ringfence_policy::ByteSize;
-use ringfence_sandbox::{own_mounts, system_program};
+use ringfence_sandbox::{Place, SessionFacts, WorkspaceKind, own_mounts, system_program};
 use ringfence_skills::remove_tree;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -84,7 +84,9 @@ fn directory(places: &Places, name: &str) -> Result<PathBuf, ServiceError> {
 }
 
 fn is_workspace(directory: &Path) -> bool {
-    directory.join(FILES).is_dir() || directory.join(IMAGE).is_file()
+    let kind = |part: &str| fs::symlink_metadata(directory.join(part)).map(|facts| facts.file_type());
+    // Through no link: a session's commands write right below.
+    kind(FILES).is_ok_and(|kind| kind.is_dir()) || kind(IMAGE).is_ok_and(|kind| kind.is_file())
 }
 
 /// Make a workspace. With a size its files can't grow beyond it, in whatever session: that takes root.
@@ -216,7 +218,7 @@ pub fn list_workspaces(places: &Places) -> Result<Vec<WorkspaceRow>, ServiceErro
     let mut rows = Vec::new();
     for name in names(places)? {
         let directory = directory(places, &name)?;
-        let image = fs::metadata(directory.join(IMAGE)).ok();
+        let image = fs::symlink_metadata(directory.join(IMAGE)).ok().filter(fs::Metadata::is_file);
         let (bytes, files) = match &image {
             // What the image takes on its own disk; its files are seen by its session only.
             Some(image) => (image.blocks() * 512, 0),
@@ -235,12 +237,17 @@ fn names(places: &Places) -> Result<Vec<String>, ServiceError> {
     let root = all(places);
     let mut found = Vec::new();
     for (name, path) in entries(&root)? {
+        if directory(places, &name).is_err() {
+            continue;
+        }
         if is_workspace(&path) {
             found.push(name.clone());
         }
         for (inner, path) in entries(&path)? {
-            if is_workspace(&path) {
-                found.push(format!("{name}/{inner}"));
+            let inner = format!("{name}/{inner}");
+            // The parts of a workspace are none.
+            if directory(places, &inner).is_ok() && is_workspace(&path) {
+                found.push(inner);
             }
         }
     }
@@ -280,6 +287,21 @@ fn counted(top: &Path, seen: &mut HashSet<(u64, u64)>) -> (u64, u64) {
         }
     }
     (bytes, files)
+}
+
+/// What a session's workspace takes up on this machine's own disk: its copy-on-write layer, or the named workspace. None for one in
+/// memory, which its private disk counts, and for a directory of its user's, which others write too.
+pub fn workspace_bytes(facts: &SessionFacts, place: &Place) -> Option<u64> {
+    match (facts.workspace_kind, &facts.workspace) {
+        (WorkspaceKind::Overlay, _) => Some(usage(&place.layers()).0),
+        (WorkspaceKind::Named, Some(path)) => {
+            let image = path.parent().and_then(Path::parent).map(|directory| directory.join(IMAGE));
+            let image =
+                image.and_then(|image| fs::symlink_metadata(image).ok()).filter(fs::Metadata::is_file);
+            Some(image.map_or_else(|| usage(path).0, |image| image.blocks() * 512))
+        }
+        _ => None,
+    }
 }
 
 /// Where one user of a server has workspaces, and snapshots.
@@ -375,6 +397,29 @@ mod tests {
         remove_workspace(&places, "team/one").unwrap();
         assert!(list_workspaces(&places).unwrap().is_empty());
         assert!(remove_workspace(&places, "team/one").is_err());
+    }
+
+    /// A hostile command has all of a workspace's top.
+    #[test]
+    fn a_list_is_of_workspaces_only_and_leads_nowhere() {
+        let root = tempfile::tempdir().unwrap();
+        let places = Places { state: crate::StateDir::new(root.path()), ..Places::from_env().unwrap() };
+        let held = use_workspace(&places, "one").unwrap();
+        fs::write(root.path().join("secret"), vec![1; 12345]).unwrap();
+        std::os::unix::fs::symlink(root.path(), held.path.join("files")).unwrap();
+        std::os::unix::fs::symlink(root.path().join("secret"), held.path.join("image")).unwrap();
+        for inner in ["team", "files"] {
+            fs::create_dir_all(held.path.join("deep").join(inner).join("files")).unwrap();
+        }
+        let rows = list_workspaces(&places).unwrap();
+        assert_eq!((rows.len(), rows[0].name.as_str(), rows[0].limit), (1, "one", None));
+        assert_eq!(rows[0].files, 7, "{rows:?}");
+        // Nor where such links are in a place of ours.
+        let team = root.path().join("workspaces/team/two");
+        fs::create_dir_all(&team).unwrap();
+        std::os::unix::fs::symlink(root.path(), team.join("files")).unwrap();
+        std::os::unix::fs::symlink(root.path().join("secret"), team.join("image")).unwrap();
+        assert_eq!(list_workspaces(&places).unwrap().len(), 1);
     }
 
     /// A first request and a session that is made ahead come at the same moment.

@@ -6,7 +6,8 @@ use std::os::unix::fs::chown;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use ringfence_testing::{Outcome, Scene, Session};
+use ringfence_testing::{Outcome, Scene, Session, eventually};
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::each;
@@ -64,6 +65,15 @@ fn parse(outcome: &Outcome) -> Pieces {
     read
 }
 
+/// As `ps` has it.
+fn output_of(session: &Session<'_>, process: &str) -> u64 {
+    let all = session.json("ps", &[]);
+    let mut all = all.as_array().unwrap().iter();
+    all.find(|one| one["process"].as_u64() == process.parse().ok())
+        .and_then(|one| one["output"].as_u64())
+        .unwrap()
+}
+
 #[test]
 fn all_output_of_a_process_that_nobody_watched_is_there() {
     each(|scene| {
@@ -73,10 +83,28 @@ fn all_output_of_a_process_that_nobody_watched_is_there() {
         // By the default limit of what is kept.
         let session = Session::create(scene, ["--workspace", &workspace]);
         let process = &*session.detach(&[], "exec python3 writer.py").to_string();
-        // Two who follow, from the start and from the middle; then nobody.
-        let followers = ["0", "3000000"]
-            .map(|from| session.test("logs", &[process, "--follow", "--json", "--from", from]).spawn_call());
+        // Two who follow, from the start and from the middle, and one who waits are killed early. Nobody is there until the
+        // writer has come far without them; then two follow again, to the end.
+        let follow =
+            |from: &str| session.test("logs", &[process, "--follow", "--json", "--from", from]).spawn_call();
+        let early = [follow("0"), follow("3000000"), session.test("wait", &[process]).spawn_call()];
+        eventually("it writes", || output_of(&session, process) > 100_000);
+        for client in early {
+            client.signal(Signal::KILL);
+            let _ = client.wait();
+        }
+        let alone_from = output_of(&session, process);
+        let far = BYTES as u64 * 3 / 2;
+        assert!(alone_from < far, "it was done before it was left alone");
+        // Only who asks how it is looks in between, and is gone again.
+        eventually("it goes on alone", || output_of(&session, process) > far);
+        let followers = ["0", "3000000"].map(follow);
         session.call("wait", &[process]).code(0);
+        let end = &session.json("ps", &[])[0];
+        assert!(
+            end["result"]["code"] == 0 && end["output"] == 2 * BYTES as u64 && end["gone"] == true,
+            "{end}"
+        );
         let whole = parse(session.call("logs", &[process, "--json"]).code(0));
         assert!(whole.streams == written, "what was read is not what was written");
         assert_eq!(whole.next, 2 * BYTES as u64);

@@ -1,6 +1,9 @@
 //! A session's files over time, through the real command: snapshots, what changed, forks, going back, commits, and
 //! workspaces that outlive sessions.
 
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
 use ringfence_testing::{Identity, Outcome, Scene, Session, Test};
 use serde_json::Value;
 
@@ -291,4 +294,119 @@ fn another_users_workspaces_are_out_of_reach() {
     }
     theirs.sh("cat file").stdout("theirs\n");
     assert!(!root.state().join("workspaces").join("team/other").exists());
+}
+
+/// A name proves nothing: neither an imported snapshot nor a later session of that name gets what a session was given.
+#[test]
+fn a_fork_has_the_flags_of_the_session_whose_snapshot_it_is_and_of_no_other() {
+    each(|scene| {
+        let first = Session::create(scene, ["--profile", "restrictive"]);
+        first.sh("echo theirs > file").code(0);
+        first.call("snapshot", &["--name", "foreign"]).code(0);
+        let archive = scene.path("home/foreign.tar").display().to_string();
+        call(scene, &["snapshot", "export", "foreign", &archive]).code(0);
+        let name = first.name.clone();
+        first.remove();
+        // A session of that name, with powers of its own.
+        let flags = ["--profile", "restrictive", "--env", "POWER=granted"];
+        call(scene, &[&["session", "create", "--name", &name][..], &flags].concat()).code(0);
+        let powers = |snapshot: &str| -> String {
+            let fork = Session::named(scene);
+            call(scene, &["session", "fork", snapshot, "--name", &fork.name]).code(0);
+            fork.sh("echo ${POWER-none}").output
+        };
+        assert_eq!(powers("foreign"), "none\n", "an earlier session's");
+        call(scene, &["snapshot", "rm", "foreign"]).code(0);
+        call(scene, &["snapshot", "import", &archive]).code(0);
+        assert_eq!(powers("foreign"), "none\n", "an imported one");
+        call(scene, &["session", "snapshot", &name, "--name", "own"]).code(0);
+        assert_eq!(powers("own"), "granted\n");
+        assert_eq!(powers(&name), "granted\n");
+        call(scene, &["session", "rm", &name]).code(0);
+    });
+}
+
+/// A workspace with a size is in one session at a time, and a fork does not want it.
+#[test]
+fn a_session_in_a_workspace_of_a_size_is_forked() {
+    each(|scene| {
+        let made = call(scene, &["workspace", "create", "small", "--size", "16M"]);
+        if made.exit == 125 && scene.identity == Identity::User {
+            made.stderr_contains("root");
+            return;
+        }
+        made.code(0);
+        let session = Session::create(scene, ["--workspace-name", "small"]);
+        session.sh("echo mine > file").code(0);
+        let fork = Session::named(scene);
+        call(scene, &["session", "fork", &session.name, "--name", &fork.name]).code(0);
+        fork.sh("cat file; echo other > file").code(0).stdout("mine\n");
+        session.sh("cat file").stdout("mine\n");
+        fork.remove();
+        session.remove();
+        call(scene, &["workspace", "rm", "small"]).code(0);
+    });
+}
+
+/// A commit of two files as a kill leaves it: all is gathered, one of them is in its place.
+fn half_commit(scene: &Scene, session: &Session<'_>) {
+    const STAGING: &str = ".ringfence-commit-0123456789abcdef";
+    /// Of nothing: what a file has in it is not digested.
+    const NO_TREE: u64 = 0xa6a1_f9f5_b949_13af;
+    scene.mkdir(&format!("ws/{STAGING}"));
+    std::fs::set_permissions(scene.workspace().join(STAGING), std::fs::Permissions::from_mode(0o700))
+        .unwrap();
+    let unit = |name: &str, slot: u32, place: &str| {
+        scene.write(place, name);
+        let facts = std::fs::symlink_metadata(scene.path(place)).unwrap();
+        let moment = |seconds: i64, nanoseconds: i64| serde_json::json!({ "seconds": seconds, "nanoseconds": nanoseconds });
+        let stamp = serde_json::json!({
+            "device": facts.dev(), "inode": facts.ino(), "mode": facts.mode(), "uid": facts.uid(), "gid": facts.gid(),
+            "size": facts.size(), "modified": moment(facts.mtime(), facts.mtime_nsec()),
+            "changed": moment(facts.ctime(), facts.ctime_nsec()),
+        });
+        let new = serde_json::json!({ "stamp": stamp, "tree": NO_TREE });
+        serde_json::json!({ "path": name, "action": "put", "slot": slot, "old": null, "new": new })
+    };
+    let units = [unit("one", 0, "ws/one"), unit("two", 1, &format!("ws/{STAGING}/1"))];
+    let journal = serde_json::json!({
+        "staging": STAGING, "phase": "armed", "units": units, "entries": [], "parents": [], "kept": [], "left": [],
+    });
+    let path = session.place().join("layers/commit/journal.json");
+    std::fs::write(&path, journal.to_string()).unwrap();
+    scene.identity.own(&path);
+}
+
+#[test]
+fn an_interrupted_commit_is_finished_or_taken_back() {
+    each(|scene| {
+        for (way, there, says) in [
+            ("--finish", [Some("one"), Some("two")], "all of the interrupted commit is applied"),
+            ("--undo", [None, None], "the interrupted commit is taken back"),
+        ] {
+            for json in [false, true] {
+                let session = Session::create(scene, direct(scene).into_iter().chain(["--overlay".into()]));
+                session.sh("printf one > one; printf two > two").code(0);
+                session.call("commit", &[way]).refused("no interrupted commit");
+                half_commit(scene, &session);
+                session.call("commit", &[] as &[&str]).refused("interrupted");
+                if json {
+                    let told = session.json("commit", &[way]);
+                    assert_eq!(told["applied"], way == "--finish", "{told}");
+                } else {
+                    session.call("commit", &[way]).code(0).stderr_contains(says);
+                }
+                let now = ["ws/one", "ws/two"].map(|path| scene.read(path));
+                assert_eq!(now.each_ref().map(Option::as_deref), there, "{way}");
+                let left = std::fs::read_dir(scene.workspace()).unwrap().flatten();
+                let left: Vec<_> =
+                    left.filter(|entry| entry.file_name().as_bytes().starts_with(b".")).collect();
+                assert!(left.is_empty(), "{way}: {left:?}");
+                session.remove();
+                for path in ["one", "two"] {
+                    let _ = std::fs::remove_file(scene.workspace().join(path));
+                }
+            }
+        }
+    });
 }

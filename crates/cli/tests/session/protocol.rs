@@ -64,11 +64,13 @@ fn nearly_a_call() -> impl Strategy<Value = Value> {
         "stats",
         "pause",
         "resume",
+        "hold",
         "extend",
         "files",
         "connect",
         "expose",
         "unexpose",
+        "explain",
         "none",
     ]);
     let key = prop::sample::select(vec![
@@ -78,6 +80,7 @@ fn nearly_a_call() -> impl Strategy<Value = Value> {
         "ttl_ms",
         "idle_ms",
         "port",
+        "lines",
         "argv",
         "environment",
         "directory",

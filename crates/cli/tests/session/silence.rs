@@ -1,6 +1,8 @@
 //! A keeper that does not answer: stopped, or without its socket. Nobody takes its session for ended, nothing is taken away
 //! under it, and `rm --force` ends all of it.
 
+use std::os::unix::fs::MetadataExt;
+
 use ringfence_testing::{Scene, Session, Stage, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -87,5 +89,56 @@ fn force_asks_whoever_answers() {
         kill_keeper(&ended, Signal::KILL);
         ended.call("rm", &["-f"]).code(0);
         assert!(!ended.place().exists());
+    });
+}
+
+/// A stand-in at a keeper's door, that speaks the version after this one. It ends with what this gives.
+struct Newer(std::process::Child);
+
+impl Newer {
+    fn at(session: &Session<'_>, scene: &Scene) -> Self {
+        const STAND_IN: &str = "import json, os, socket, sys\n\
+            s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n\
+            os.chdir(sys.argv[1])\n\
+            s.bind('new')\n\
+            os.chmod('new', 0o600)\n\
+            s.listen(64)\n\
+            os.rename('new', 'socket')\n\
+            while True:\n    c, _ = s.accept()\n    if c.recv(65536):\n        c.send(json.dumps({'answer': 'refused', 'version': 2, 'fix': 'use that one',\n            'why': \"this session's keeper speaks version 2, you speak 1\"}).encode())\n    c.close()\n";
+        let door = session.place().join("socket");
+        let inode = |path: &std::path::Path| std::fs::metadata(path).map(|facts| facts.ino()).ok();
+        let before = inode(&door);
+        let mut command = std::process::Command::new("/usr/bin/python3");
+        command.args(["-c", STAND_IN]).arg(session.place());
+        scene.identity.apply(&mut command);
+        let child = command.spawn().unwrap();
+        eventually("it is at the door", || inode(&door) != before);
+        Self(child)
+    }
+}
+
+impl Drop for Newer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// After an upgrade. It is no session that does not answer, and `rm` does what the refusal says.
+#[test]
+fn a_keeper_of_another_version_is_told_of_as_such_and_removed() {
+    each_swept(|scene| {
+        for flags in [&[][..], &["--force"]] {
+            let session = busy(scene);
+            let newer = Newer::at(&session, scene);
+            assert_eq!(session.listed().expect("it is there")["state"], "of another version");
+            let inspected = session.json("inspect", &[]);
+            assert!(inspected["other_version"] == true && inspected["silent"] == false, "{inspected}");
+            session.exec(["true"]).refused("speaks version 2");
+            let place = session.place();
+            session.call("rm", flags).code(0);
+            assert!(marked(scene) == 0 && !place.exists(), "something is left of it");
+            drop(newer);
+        }
     });
 }

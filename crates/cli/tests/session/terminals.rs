@@ -226,3 +226,74 @@ fn a_detached_process_has_a_terminal_that_is_attached_to() {
         attached.code(4).stdout_contains("got-words");
     });
 }
+
+/// More than a terminal holds; its program reads when it is told to.
+const MUCH: usize = 300_000;
+
+fn slow_reader(session: &Session<'_>) -> String {
+    let script = format!(
+        "stty raw -echo; echo ready; while [ ! -e go ]; do sleep 0.05; done; head -c {MUCH} | md5sum; exit 3"
+    );
+    let process = session.detach(&["-t", "-i"], &script).to_string();
+    eventually("it is ready", || session.call("logs", &[&process]).output.contains("ready"));
+    process
+}
+
+fn much() -> (Vec<u8>, String) {
+    let bytes: Vec<u8> = (0..MUCH).map(|at| b'a' + (at % 23) as u8).collect();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), &bytes).unwrap();
+    let sum = Command::new("md5sum").arg(file.path()).output().unwrap();
+    (bytes, String::from_utf8_lossy(&sum.stdout)[..32].to_owned())
+}
+
+/// Both failed, or dropped the rest, as soon as the terminal was full.
+#[test]
+fn a_slow_reader_gets_all_that_is_typed() {
+    each(|scene| {
+        let (bytes, sum) = much();
+        for verb in ["stdin", "attach"] {
+            let session = Session::create(scene, ["--profile", "restrictive"]);
+            let process = slow_reader(&session);
+            let mut typing = session.test(verb, &[&process]).stdin(bytes.clone()).spawn_call();
+            // Until it has met a full terminal, or has gone on as if there were none.
+            std::thread::sleep(Duration::from_millis(500));
+            assert!(!typing.has_ended(), "{verb}: it did not wait: {}", typing.wait().describe());
+            session.sh("touch go").code(0);
+            let code = if verb == "stdin" { 0 } else { 3 };
+            typing.wait().code(code);
+            session.call("wait", &[&process]).code(3);
+            session.call("logs", &[&process]).stdout_contains(&sum);
+        }
+    });
+}
+
+#[test]
+fn what_is_typed_to_a_program_that_ends_is_not_waited_with() {
+    each(|scene| {
+        let session = Session::create(scene, ["--profile", "restrictive"]);
+        let process = session
+            .detach(&["-t", "-i"], "stty raw -echo; echo ready; while [ ! -e go ]; do sleep 0.05; done")
+            .to_string();
+        eventually("it is ready", || session.call("logs", &[&process]).output.contains("ready"));
+        let typing = session.test("stdin", &[&process]).stdin(much().0).spawn_call();
+        session.sh("touch go").code(0);
+        typing.wait().refused("has ended");
+    });
+}
+
+/// `--close` said that it had, and the program read on.
+#[test]
+fn a_terminal_has_no_end_but_its_own_character() {
+    each(|scene| {
+        let session = Session::create(scene, ["--profile", "restrictive"]);
+        let process = session.detach(&["-t", "-i"], "stty -echo; echo ready; cat; echo end").to_string();
+        eventually("it is ready", || session.call("logs", &[&process]).output.contains("ready"));
+        session.test("stdin", &[&process, "--close"]).stdin("lost\n").call().refused("end-of-file character");
+        session.test("stdin", &[&process]).stdin("kept\n\u{4}").call().code(0);
+        session.call("wait", &[&process]).code(0);
+        let said = session.call("logs", &[&process]);
+        said.stdout_contains("kept").stdout_contains("end");
+        assert!(!said.output.contains("lost"), "{}", said.describe());
+    });
+}

@@ -150,6 +150,72 @@ fn each_verb_has_json_of_one_shape() {
     assert_snapshot!("json", all.replace(name, "[SESSION]"));
 }
 
+/// Verbs that change something, of files, forks, ports, snapshots and workspaces; and where they are refused.
+#[test]
+fn what_changes_something_says_so_in_json() {
+    let scene = Scene::new(Identity::User);
+    scene.write("ws/file", "before\n");
+    let workspace = scene.workspace().display().to_string();
+    let session = Session::create(&scene, ["--workspace", &workspace, "--overlay"]);
+    session.sh("echo new > added").code(0);
+    let fork = Session::named(&scene);
+    let (name, archive) = (session.name.as_str(), scene.path("home/point.tar").display().to_string());
+    let error = "{ error: { code: text, hint: text, message: text }, exit_code: number }";
+    let change = "{ conflict: null, kind: text, new: { kind: text, mode: number, size: number }, old: null, path: text }";
+    let commit = format!("{{ applied: [{change}], left_out: [] }}");
+    let row = "{ bytes: number, files: number, limit: null, name: text, sessions: [] }";
+    let at = |path: &str| format!("{name}:{path}");
+    let (dir, note, new) = (at("dir"), at("dir/note"), at("dir/new"));
+    for (args, wanted) in [
+        (vec!["session", "mkdir", "--json", &dir], "{ path: text }"),
+        (vec!["session", "write", "--json", &note], "{ bytes: number }"),
+        (vec!["session", "mv", "--json", &note, &new], "{ from: text, to: text }"),
+        (vec!["session", "mv", "--json", &note, &new], error),
+        (vec!["session", "rm", "--json", &new], "{ removed: [text] }"),
+        (vec!["session", "rm", "--json", &new], error),
+        (
+            vec!["session", "snapshot", "--json", name, "--name", "point"],
+            "{ bytes: number, bytes_read: number, entries: number, id: text, name: text, skipped: number }",
+        ),
+        (
+            vec!["session", "rollback", "--json", name, "point"],
+            "{ removed: number, unchanged: number, written: number }",
+        ),
+        (vec!["session", "rollback", "--json", name, "none"], error),
+        (vec!["session", "fork", "--json", name, "--name", &fork.name], "{ ids: [text] }"),
+        (vec!["session", "fork", "--json", "none"], error),
+        (vec!["session", "commit", "--json", name], &commit),
+        (vec!["session", "commit", "--json", name, "--finish"], error),
+        (
+            vec!["session", "expose", "--json", "-d", name, "8080", "--listen", "127.0.0.1:0"],
+            "{ listen: text, port: number }",
+        ),
+        (vec!["session", "expose", "--json", name, "8080", "--listen", "127.0.0.1:0"], error),
+        (vec!["session", "unexpose", "--json", name, "8080"], "{ port: number }"),
+        (vec!["session", "unexpose", "--json", name, "8080"], error),
+        (vec!["session", "shell", "--json", name], error),
+        (vec!["session", "shell", "--json", "none"], error),
+        (vec!["snapshot", "export", "--json", "point", &archive], "{ file: text }"),
+        (vec!["snapshot", "export", "--json", "point", &archive], error),
+        (vec!["snapshot", "rm", "--json", "point"], "{ removed: [text] }"),
+        (vec!["snapshot", "rm", "--json", "point"], error),
+        (vec!["snapshot", "import", "--json", &archive], "{ id: text }"),
+        (vec!["snapshot", "import", "--json", "/none"], error),
+        (vec!["workspace", "create", "--json", "team/site"], "{ name: text, size: null }"),
+        (vec!["workspace", "create", "--json", "team/site"], error),
+        (vec!["workspace", "du", "--json", "team/site"], row),
+        (vec!["workspace", "rm", "--json", "team/site"], "{ removed: text }"),
+        (vec!["workspace", "rm", "--json", "team/site"], error),
+        (vec!["workspace", "du", "--json", "team/site"], error),
+    ] {
+        let outcome = Test::in_scene(&scene).verb(args.iter().copied()).stdin("text\n").call();
+        let value: Value = serde_json::from_str(&outcome.output)
+            .unwrap_or_else(|_| panic!("{args:?} printed no JSON: {}", outcome.describe()));
+        assert_eq!(shape(&value), wanted, "{args:?}: {}", outcome.describe());
+        assert_eq!(outcome.exit, if wanted == error { 125 } else { 0 }, "{args:?}: {}", outcome.describe());
+    }
+}
+
 /// What is written and what it becomes, piece by piece, then how it ended: one object a line.
 #[test]
 fn stdin_and_attach_have_json() {
@@ -247,4 +313,27 @@ fn people_see_tables() {
     session.call("ps", &[] as &[&str]).code(0).stdout_contains("running").stdout_contains("sleep 1000");
     session.call("stats", &[] as &[&str]).code(0).stdout_contains("processes");
     session.call("inspect", &[] as &[&str]).code(0).stdout_contains("restrictive");
+}
+
+#[test]
+fn what_a_session_uses_is_seen_to_grow() {
+    const WRITTEN: u64 = 5 << 20;
+    let scene = Scene::new(Identity::User);
+    let workspace = scene.workspace().display().to_string();
+    let private = Session::create(&scene, ["--profile", "restrictive"]);
+    let overlay = Session::create(&scene, ["--workspace", &workspace, "--overlay"]);
+    let named = Session::create(&scene, ["--workspace-name", "grows"]);
+    let figure = |session: &Session<'_>, name: &str| session.json("stats", &[])[name].as_u64();
+    for (session, name) in
+        [(&private, "disk_used"), (&overlay, "workspace_bytes"), (&named, "workspace_bytes")]
+    {
+        let (before, cpu) = (figure(session, name).unwrap(), figure(session, "cpu_ms").unwrap());
+        let did = session.sh("head -c 5M /dev/urandom > file; for i in {1..400000}; do :; done");
+        let burnt = did.code(0).json.as_ref().unwrap()["cpu_ms"].as_u64().unwrap();
+        assert!(figure(session, name).unwrap() >= before + WRITTEN, "{name}");
+        // Ticks of 10 ms, rounded twice.
+        assert!(figure(session, "cpu_ms").unwrap() + 40 >= cpu + burnt, "{burnt} ms were used");
+    }
+    assert_eq!(figure(&private, "workspace_bytes"), None);
+    overlay.call("stats", &[] as &[&str]).code(0).stdout_contains("workspace on disk");
 }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use rustix::fs::{SeekFrom, seek};
@@ -13,12 +14,18 @@ const BLOCK_BYTES: usize = 128 << 10;
 
 /// Copies what `from` holds, holes left out: its size when this begins and, once there, what it has grown by then, so
 /// that a file that grows for ever is copied once. More than `limit` bytes are refused.
-pub(super) fn copy_content(from: &File, to: &File, limit: u64) -> Result<u64, FileProblem> {
+/// `told` hears how far it is, of what takes more than one block.
+pub(super) fn copy_content(
+    from: &File,
+    to: &File,
+    limit: u64,
+    told: &mut dyn FnMut(u64),
+) -> Result<u64, FileProblem> {
     let bounded = |size: u64| {
         if size > limit { Err(FileProblem::TooMuch { limit, unit: "bytes" }) } else { Ok(size) }
     };
-    let first = copy_range(from, to, 0, bounded(size_of(from)?)?)?;
-    let last = copy_range(from, to, first, bounded(size_of(from)?)?)?;
+    let first = copy_range(from, to, 0..bounded(size_of(from)?)?, told)?;
+    let last = copy_range(from, to, first..bounded(size_of(from)?)?, told)?;
     // A hole at the end has been skipped.
     to.set_len(last)?;
     Ok(last)
@@ -29,7 +36,12 @@ fn size_of(file: &File) -> io::Result<u64> {
 }
 
 /// How far it came: `end`, or less where the file became shorter.
-fn copy_range(from: &File, to: &File, start: u64, end: u64) -> Result<u64, FileProblem> {
+fn copy_range(
+    from: &File,
+    to: &File,
+    Range { start, end }: Range<u64>,
+    told: &mut dyn FnMut(u64),
+) -> Result<u64, FileProblem> {
     let mut block = vec![0; BLOCK_BYTES];
     let mut at = start;
     while at < end {
@@ -48,6 +60,9 @@ fn copy_range(from: &File, to: &File, start: u64, end: u64) -> Result<u64, FileP
         };
         to.write_all_at(&block[..read], at)?;
         at += read as u64;
+        if at < end {
+            told(at);
+        }
     }
     Ok(at)
 }
@@ -76,7 +91,7 @@ mod tests {
         from.write_all(b"begin").unwrap();
         from.set_len(1 << 30).unwrap();
         from.write_all_at(b"middle", 500 << 20).unwrap();
-        assert_eq!(copy_content(&from, &to, u64::MAX).unwrap(), 1 << 30);
+        assert_eq!(copy_content(&from, &to, u64::MAX, &mut |_| {}).unwrap(), 1 << 30);
         assert_eq!(to.metadata().unwrap().len(), 1 << 30);
         assert!(to.metadata().unwrap().blocks() * 512 < 10 << 20);
         let mut middle = [0; 6];
@@ -88,8 +103,11 @@ mod tests {
     fn more_than_the_limit_is_refused_before_anything_is_written() {
         let (mut from, to) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
         from.write_all(b"four").unwrap();
-        assert!(matches!(copy_content(&from, &to, 3), Err(FileProblem::TooMuch { limit: 3, .. })));
+        assert!(matches!(
+            copy_content(&from, &to, 3, &mut |_| {}),
+            Err(FileProblem::TooMuch { limit: 3, .. })
+        ));
         assert_eq!(to.metadata().unwrap().len(), 0);
-        assert_eq!(copy_content(&from, &to, 4).unwrap(), 4);
+        assert_eq!(copy_content(&from, &to, 4, &mut |_| {}).unwrap(), 4);
     }
 }

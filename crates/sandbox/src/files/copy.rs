@@ -33,7 +33,7 @@ pub struct Copied {
     pub bytes: u64,
 }
 
-/// Told after each entry.
+/// Told after each entry, and in the middle of one that is large.
 #[derive(Clone, Copy, Debug)]
 pub struct CopyProgress<'a> {
     pub path: &'a Path,
@@ -70,6 +70,12 @@ impl<'a> Tally<'a> {
             return Err(FileProblem::TooMuch { limit: self.limits.entries, unit: "entries" });
         }
         Ok(())
+    }
+
+    /// While it is made: so many bytes of it are there.
+    pub(super) fn note(&mut self, path: &Path, bytes: u64) {
+        let copied = Copied { bytes: self.copied.bytes + bytes, ..self.copied };
+        (self.progress)(CopyProgress { path, copied });
     }
 
     /// After it is made.

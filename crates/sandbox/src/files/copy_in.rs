@@ -144,7 +144,8 @@ impl In<'_> {
         let local = self.local_path(relative);
         let (from, mode) = self.open_local(relative).map_err(failed(OPERATION, &local))?;
         let draft = self.files.create(&self.inside_path(relative), mode, Links::Keep)?;
-        match copy_content(&from, draft.file(), self.tally.bytes_left()) {
+        let (left, tally) = (self.tally.bytes_left(), &mut self.tally);
+        match copy_content(&from, draft.file(), left, &mut |bytes| tally.note(&local, bytes)) {
             Ok(bytes) => {
                 self.files.finish(draft, Existing::Replace, Durability::Later)?;
                 Ok(bytes)

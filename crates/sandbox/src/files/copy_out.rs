@@ -120,10 +120,11 @@ impl Out<'_> {
 
     fn file(&mut self, item: &Item<'_>) -> Result<u64, FileError> {
         let from = self.files.open_read(item.inside, Links::Keep)?;
-        let write = || -> Result<u64, FileProblem> {
+        let mut write = || -> Result<u64, FileProblem> {
             let (parent, name) = self.place(item)?;
             let (placing, to) = Placing::file(&parent)?;
-            let bytes = copy_content(&from, &to, self.tally.bytes_left())?;
+            let (left, tally) = (self.tally.bytes_left(), &mut self.tally);
+            let bytes = copy_content(&from, &to, left, &mut |bytes| tally.note(item.inside, bytes))?;
             fchmod(&to, Mode::from_raw_mode(item.stat.mode & KEPT_MODE))?;
             placing.put(name)?;
             Ok(bytes)

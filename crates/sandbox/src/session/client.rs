@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::termios::{Winsize, tcsetwinsize};
 
+use super::dial::Dial;
 use super::keeper::{self, SessionSpec};
 use super::link::Link;
 use super::place::{Place, SessionFacts};
@@ -44,6 +45,9 @@ pub enum SessionError {
     /// Its keeper lives, but is stopped or stuck, or its socket is gone.
     #[error("session `{name}` does not answer: its keeper is stopped or busy, or its socket is gone")]
     Silent { name: String },
+    /// Its keeper is of another ringfence, and does not understand this one.
+    #[error("{why}")]
+    OtherVersion { why: String },
     #[error("{why}")]
     Refused { why: String, fix: String },
     #[error("cannot {doing}: {source}")]
@@ -62,6 +66,9 @@ impl SessionError {
             }
             Self::Silent { .. } => {
                 "let its keeper go on if somebody stopped it, or end the session: ringfence session rm --force"
+            }
+            Self::OtherVersion { .. } => {
+                "use the ringfence that made it, or end it and make another: ringfence session rm"
             }
             Self::Refused { fix, .. } => fix,
             Self::Io { .. } => "see whether the session still answers: ringfence session ls",
@@ -278,9 +285,12 @@ impl Sandbox {
     }
 
     fn status_within(&self, patience: Duration) -> Result<SessionStatus, SessionError> {
-        match self.call_within(patience, Call::Status)? {
-            (Answer::Status(status), _) => Ok(*status),
-            _ => Err(strange()),
+        match self.call_within(patience, Call::Status) {
+            Ok((Answer::Status(status), _)) => Ok(*status),
+            Ok(_) => Err(strange()),
+            // Nobody refuses that to whom he understands.
+            Err(SessionError::Refused { why, .. }) => Err(SessionError::OtherVersion { why }),
+            Err(error) => Err(error),
         }
     }
 
@@ -337,17 +347,12 @@ impl Sandbox {
 
     /// Connect to a port of the sandbox's own loopback.
     pub fn connect_port(&self, port: u16) -> Result<TcpStream, SessionError> {
-        let addresses: [SocketAddr; 2] =
-            [(Ipv4Addr::LOCALHOST, port).into(), (Ipv6Addr::LOCALHOST, port).into()];
-        let mut last = Errno::CONNREFUSED;
-        for (socket, address) in self.done(Call::Connect)?.into_iter().zip(addresses) {
-            // The socket belongs to the sandbox's network namespace, wherever it is used from.
-            match rustix::net::connect(&socket, &address) {
-                Ok(()) => return Ok(TcpStream::from(socket)),
-                Err(error) => last = error,
-            }
-        }
-        Err(SessionError::Io { doing: "connect to the port inside", source: last.into() })
+        self.dial(port)?.finish().map_err(while_doing("connect to the port inside"))
+    }
+
+    /// The same, for who has more to do meanwhile.
+    pub(super) fn dial(&self, port: u16) -> Result<Dial, SessionError> {
+        Ok(Dial::new(self.done(Call::Connect)?, port))
     }
 
     /// Be known as who forwards this port, until the returned link is dropped or the keeper closes it.
@@ -374,6 +379,7 @@ impl Sandbox {
         // Whoever does not answer soon is not going to end either; an end itself may take its time.
         match self.look().and_then(|_| self.end()) {
             Ok(()) | Err(SessionError::Ended { .. }) => {}
+            Err(SessionError::OtherVersion { .. }) => self.end_by_signal()?,
             Err(error) => return Err(error),
         }
         // The keeper lets go of the lock as its last act. Nothing may be taken away under one that lives.
@@ -448,7 +454,10 @@ fn answer(link: &Link, name: &str) -> Result<(Answer, Vec<OwnedFd>), SessionErro
 
 fn receive(link: &Link, name: &str) -> Result<(Answer, Vec<OwnedFd>), SessionError> {
     match link.receive() {
-        Ok(Some((Answer::Refused { why, fix }, _))) => Err(SessionError::Refused { why, fix }),
+        Ok(Some((Answer::Refused { why, version: Some(version), .. }, _))) if version != VERSION => {
+            Err(SessionError::OtherVersion { why })
+        }
+        Ok(Some((Answer::Refused { why, fix, .. }, _))) => Err(SessionError::Refused { why, fix }),
         Ok(Some((Answer::Busy, _))) => Err(SessionError::Busy { name: name.to_string() }),
         Ok(Some(answer)) => Ok(answer),
         Ok(None) => Err(SessionError::Ended { name: name.to_string() }),

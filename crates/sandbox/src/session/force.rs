@@ -1,4 +1,5 @@
-//! The end of a session whose keeper does not answer: it is killed, and its sandbox with it.
+//! The end of a session whose keeper does not answer, which is killed, and its sandbox with it, or does not understand, which is
+//! told to end by a signal.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -19,17 +20,34 @@ impl Sandbox {
         match self.look() {
             Ok(_) => return self.end_whole(),
             Err(SessionError::Ended { .. }) if !self.is_alive() => return self.end_whole(),
+            Err(SessionError::OtherVersion { .. }) => {
+                if let Ok(notes) = self.end_whole() {
+                    return Ok(notes);
+                }
+            }
             Err(_) => {}
         }
-        let pillars = self.facts()?.pillars.ok_or_else(|| SessionError::Refused {
-            why: format!("it is not known which process keeps session `{}`", self.name()),
-            fix: "it was made by an older ringfence: end its keeper yourself, then remove it".into(),
-        })?;
+        let pillars = self.pillars()?;
         let failed = |source| SessionError::Io { doing: "kill the session's keeper", source };
-        end(pillars.keeper).map_err(failed)?;
+        signal(pillars.keeper, Signal::KILL).map_err(failed)?;
         self.wait_for_death(pillars)?;
         sweep_after(self.place());
         Ok(vec![format!("the keeper of `{}` did not answer and was killed", self.name())])
+    }
+
+    /// For a keeper that understands nothing else: it ends the sandbox as if it had been asked.
+    pub(super) fn end_by_signal(&self) -> Result<(), SessionError> {
+        let pillars = self.pillars()?;
+        let failed = |source| SessionError::Io { doing: "tell the session's keeper to end", source };
+        signal(pillars.keeper, Signal::TERM).map_err(failed)?;
+        self.wait_for_death(pillars)
+    }
+
+    fn pillars(&self) -> Result<Pillars, SessionError> {
+        self.place().pillars().ok_or_else(|| SessionError::Refused {
+            why: format!("it is not known which process keeps session `{}`", self.name()),
+            fix: "it was made by another ringfence: end its keeper yourself, then remove it".into(),
+        })
     }
 
     /// guard ends when its keeper does, and with guard all that is inside.
@@ -47,14 +65,14 @@ impl Sandbox {
 }
 
 /// By a descriptor: a pid alone may be another's by now.
-fn end(process: ProcessId) -> io::Result<()> {
+fn signal(process: ProcessId, signal: Signal) -> io::Result<()> {
     let Some(pid) = Pid::from_raw(process.pid) else { return Err(io::ErrorKind::InvalidData.into()) };
     let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
         Err(rustix::io::Errno::SRCH) => return Ok(()),
         opened => opened?,
     };
     match process.is_there() {
-        true => Ok(pidfd_send_signal(pidfd, Signal::KILL)?),
+        true => Ok(pidfd_send_signal(pidfd, signal)?),
         false => Ok(()),
     }
 }
@@ -85,7 +103,7 @@ mod tests {
         written["boot"] = "00000000-0000-4000-8000-000000000000".into();
         let other: ProcessId = serde_json::from_value(written.clone()).unwrap();
         assert!(!is_running(other));
-        end(other).unwrap();
+        signal(other, Signal::KILL).unwrap();
         assert!(child.try_wait().unwrap().is_none(), "a process of another boot was killed");
         for bad in ["", "00000000", "+0000000-0000-4000-8000-000000000000", "not-a-boot-id"] {
             written["boot"] = bad.into();
@@ -94,7 +112,7 @@ mod tests {
         // As older ones wrote it.
         let old: ProcessId = serde_json::from_value(json!({ "pid": own.pid, "start": own.start })).unwrap();
         assert!(is_running(old));
-        end(old).unwrap();
+        signal(old, Signal::KILL).unwrap();
         assert!(!child.wait().unwrap().success());
     }
 }

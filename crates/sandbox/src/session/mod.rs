@@ -3,6 +3,7 @@
 mod asynchronous;
 mod attend;
 mod client;
+mod dial;
 mod force;
 mod fork;
 mod forward;

@@ -80,7 +80,10 @@ impl Sandbox {
         };
         let _held = self.hold()?;
         let files = RefCell::new(self.files()?);
-        Ok(store.save(&SessionTrees::new(&files, &facts).roots(), &options, progress)?)
+        let saved = store.save(&SessionTrees::new(&files, &facts).roots(), &options, progress)?;
+        // Without that a fork of it is like no session, which is safe.
+        let _ = self.place().note_snapshot(&saved.id.to_string());
+        Ok(saved)
     }
 
     /// Bring the files back to a snapshot: only what differs is written. Nothing in the session runs meanwhile.

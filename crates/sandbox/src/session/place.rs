@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::link::Link;
 use super::wire::Text;
+use crate::layers::WorkspaceLayers;
 use crate::network_record::HostTraffic;
 use crate::overlay::remove_tree;
 use crate::refusal::Refusal;
@@ -25,6 +26,8 @@ use crate::refusal::Refusal;
 const SOCKET: &str = "socket";
 const LOCK: &str = "lock";
 const FACTS: &str = "session.json";
+const NEW_FACTS: &str = "session.json.new";
+const SNAPSHOTS: &str = "snapshots";
 const START: &str = "start";
 /// How many clients may wait to be let in.
 const BACKLOG: i32 = 128;
@@ -293,10 +296,61 @@ impl Place {
     }
 
     pub(crate) fn write_facts(&self, facts: &SessionFacts) -> io::Result<()> {
-        let fresh = self.0.join(format!("{FACTS}.new"));
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+        self.write_new_facts(facts).and_then(|_| self.take_new_facts())
+    }
+
+    /// The same, on the disk when this returns. Not for a session that is being made: the disk may take its time.
+    pub(crate) fn write_facts_to_disk(&self, facts: &SessionFacts) -> io::Result<()> {
+        self.write_new_facts(facts)?.sync_all()?;
+        self.take_new_facts()?;
+        File::open(&self.0)?.sync_all()
+    }
+
+    fn write_new_facts(&self, facts: &SessionFacts) -> io::Result<File> {
+        let fresh = self.0.join(NEW_FACTS);
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(fresh)?;
         io::Write::write_all(&mut file, &serde_json::to_vec(facts)?)?;
-        fs::rename(fresh, self.0.join(FACTS))
+        Ok(file)
+    }
+
+    fn take_new_facts(&self) -> io::Result<()> {
+        fs::rename(self.0.join(NEW_FACTS), self.0.join(FACTS))
+    }
+
+    /// Who it stands on, also where the rest of its facts is another version's.
+    pub(crate) fn pillars(&self) -> Option<Pillars> {
+        #[derive(Deserialize)]
+        struct Known {
+            pillars: Option<Pillars>,
+        }
+        let text = fs::read(self.0.join(FACTS)).ok()?;
+        serde_json::from_slice::<Known>(&text).ok()?.pillars
+    }
+
+    /// Why nothing is known of it, although it is not one that is being made: its facts were lost when the machine stopped, or
+    /// are another version's.
+    pub fn unreadable(&self) -> Option<io::Error> {
+        let error = self.facts().err()?;
+        let is_being_made = error.kind() == io::ErrorKind::NotFound && (self.is_held() || self.is_young());
+        (!is_being_made && self.0.is_dir()).then_some(error)
+    }
+
+    fn is_young(&self) -> bool {
+        let modified = fs::metadata(&self.0).and_then(|facts| facts.modified());
+        modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < BIRTH))
+    }
+
+    /// Nothing has come of it, as its keeper was killed before it was ready. One that has written or said anything has lived,
+    /// also where its facts can't be read, or are gone.
+    fn is_stillborn(&self) -> bool {
+        let is_missing = |path: PathBuf| {
+            fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        };
+        let upper = WorkspaceLayers { directory: self.layers(), lower: None }.upper();
+        let is_unwritten = || fs::read_dir(&upper).is_ok_and(|mut entries| entries.next().is_none());
+        is_missing(self.0.join(FACTS))
+            && is_missing(self.all_logs())
+            && (is_missing(upper.clone()) || is_unwritten())
     }
 
     /// What was written to a copy-on-write workspace.
@@ -321,6 +375,20 @@ impl Place {
         fs::read_to_string(self.0.join(START)).ok()
     }
 
+    /// Write down that a snapshot is of this session. What a snapshot says of itself proves nothing: it may have been imported,
+    /// or be of an earlier session of this name.
+    pub(crate) fn note_snapshot(&self, snapshot: &str) -> io::Result<()> {
+        let path = self.0.join(SNAPSHOTS);
+        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+        io::Write::write_all(&mut file, format!("{snapshot}\n").as_bytes())
+    }
+
+    /// Was this snapshot taken of this very session?
+    pub fn has_taken(&self, snapshot: &str) -> bool {
+        let taken = fs::read_to_string(self.0.join(SNAPSHOTS)).unwrap_or_default();
+        taken.lines().any(|line| line == snapshot)
+    }
+
     pub fn all_logs(&self) -> PathBuf {
         self.0.join("logs")
     }
@@ -334,18 +402,22 @@ impl Place {
         match self.hold()? {
             Some(_lock) => {
                 self.close_door();
-                self.write_facts(facts)
+                self.write_facts_to_disk(facts)
             }
             None => Ok(()),
         }
     }
 
-    /// Take it away if nobody holds it and nobody is making it.
-    pub fn remove_if_unheld(&self) -> io::Result<()> {
-        let is_young = fs::metadata(&self.0)?.modified()?.elapsed().is_ok_and(|age| age < BIRTH);
-        if is_young && self.facts().is_err() {
-            return Ok(());
+    /// Take it away if nothing has come of it and nobody is making it.
+    pub fn remove_if_stillborn(&self) -> io::Result<()> {
+        match !self.is_young() && self.is_stillborn() {
+            true => self.remove_if_unheld(),
+            false => Ok(()),
         }
+    }
+
+    /// Take it away if nobody holds it.
+    pub fn remove_if_unheld(&self) -> io::Result<()> {
         match self.hold()? {
             Some(_lock) => self.remove(),
             None => Ok(()),

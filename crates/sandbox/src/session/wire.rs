@@ -282,6 +282,9 @@ pub(crate) enum Answer {
     Refused {
         why: String,
         fix: String,
+        /// The one that the keeper speaks, where that is why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<u32>,
     },
     /// Said unasked, before the connection is closed: there are as many clients as there may be.
     Busy,

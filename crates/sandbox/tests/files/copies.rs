@@ -180,6 +180,21 @@ fn progress_tells_every_entry() {
     chmod(&source.path().join("tree/sub"), 0o700);
 }
 
+#[test]
+fn progress_is_told_within_a_large_file() {
+    const SIZE: usize = 1 << 20;
+    let (mut scene, source) = (Scene::new(), TempDir::new().unwrap());
+    let (from, to, back) = (source.path().join("large"), scene.path("copy"), source.path().join("back"));
+    fs::write(&from, vec![7; SIZE]).unwrap();
+    let mut told: Vec<Vec<u64>> = vec![Vec::new(), Vec::new()];
+    let limits = CopyLimits::default();
+    scene.files.copy_in(&from, &to, &limits, &mut |progress| told[0].push(progress.copied.bytes)).unwrap();
+    scene.files.copy_out(&to, &back, &limits, &mut |progress| told[1].push(progress.copied.bytes)).unwrap();
+    for told in told {
+        assert!(told.len() > 2 && told.is_sorted() && told.last() == Some(&(SIZE as u64)), "{told:?}");
+    }
+}
+
 /// A copy that fails half-way leaves what it has made with the modes that it was to have: the next one finds directories
 /// that are as they should be.
 #[test]

@@ -9,14 +9,17 @@ use super::{SessionCreate, SessionCreated, decided, sessions};
 use crate::error::ServiceError;
 use crate::places::Places;
 
-/// The session that forks of `from`, a session or a snapshot, are to be like, if it is still known.
+/// The session that forks of `from`, a session or a snapshot, are to be like: none for a snapshot that this very session has
+/// not taken, whatever it says of itself.
 pub fn model_of(places: &Places, from: &str) -> Result<Option<SessionFacts>, ServiceError> {
-    let known = |name: &str| super::open_session(places, name).ok().and_then(|sandbox| sandbox.facts().ok());
-    if let Some(facts) = known(from) {
-        return Ok(Some(facts));
+    if let Ok(sandbox) = super::open_session(places, from) {
+        return Ok(Some(sandbox.facts()?));
     }
     let store = store(places)?;
-    Ok(known(&store.load(store.find(from)?)?.facts.session))
+    let id = store.find(from)?;
+    let session = super::open_session(places, &store.load(id)?.facts.session).ok();
+    let own = session.filter(|sandbox| sandbox.place().has_taken(&id.to_string()));
+    Ok(own.and_then(|sandbox| sandbox.facts().ok()))
 }
 
 /// Make a session for each of `wanted`, from a session that lives, or from a snapshot.

@@ -3,6 +3,8 @@
 mod changes;
 mod fork;
 mod snapshots;
+#[cfg(test)]
+mod tests;
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -61,6 +63,8 @@ pub struct SessionRow {
     pub status: Option<SessionStatus>,
     /// It lives, but its keeper does not answer.
     pub silent: bool,
+    /// It lives, but its keeper is of another ringfence, and does not understand this one.
+    pub other_version: bool,
 }
 
 impl SessionRow {
@@ -68,15 +72,20 @@ impl SessionRow {
     pub fn of(sandbox: &Sandbox) -> Result<Self, ServiceError> {
         sandbox.sweep_if_killed();
         let facts = sandbox.facts()?;
-        let (status, silent) = match (&facts.ended, sandbox.is_alive()) {
-            (None, true) => match sandbox.look() {
-                Ok(status) => (Some(status), false),
-                Err(SessionError::Ended { .. }) => (None, false),
-                Err(_) => (None, sandbox.is_alive()),
-            },
-            _ => (None, false),
-        };
-        Ok(Self { facts, status, silent })
+        let mut row = Self { facts, status: None, silent: false, other_version: false };
+        if row.facts.ended.is_none() && sandbox.is_alive() {
+            match sandbox.look() {
+                Ok(status) => row.status = Some(status),
+                Err(SessionError::Ended { .. }) => {}
+                Err(SessionError::OtherVersion { .. }) => row.other_version = sandbox.is_alive(),
+                Err(_) => row.silent = sandbox.is_alive(),
+            }
+        }
+        Ok(row)
+    }
+
+    fn lives(&self) -> bool {
+        self.status.is_some() || self.silent || self.other_version
     }
 }
 
@@ -90,7 +99,7 @@ impl From<SessionError> for ServiceError {
             SessionError::Ended { .. } => ErrorCode::SessionEnded,
             SessionError::Busy { .. } => ErrorCode::SessionBusy,
             SessionError::Silent { .. } => ErrorCode::SessionSilent,
-            SessionError::Refused { .. } => ErrorCode::BadRequest,
+            SessionError::Refused { .. } | SessionError::OtherVersion { .. } => ErrorCode::BadRequest,
             SessionError::Io { .. } => ErrorCode::SandboxFailed,
         };
         Self::new(code, error.to_string(), error.fix())
@@ -188,12 +197,20 @@ pub fn list_sessions(places: &Places, ended: bool) -> Result<Vec<SessionRow>, Se
         // One that is being made or removed at this moment has no facts.
         let sandbox = Sandbox::open(&directory, &place.name()).ok();
         let Some(row) = sandbox.and_then(|sandbox| SessionRow::of(&sandbox).ok()) else { continue };
-        if ended || row.status.is_some() || row.silent {
+        if ended || row.lives() {
             rows.push(row);
         }
     }
     rows.sort_by_key(|row| row.facts.created);
     Ok(rows)
+}
+
+/// Sessions of which nothing is known, where their files are, and why: nothing takes them away but `rm`.
+pub fn unreadable_sessions(places: &Places) -> Result<Vec<(Place, std::io::Error)>, ServiceError> {
+    let directory = sessions(places);
+    let found = ringfence_sandbox::places(&directory)
+        .map_err(|error| ServiceError::state("read", &directory, &error))?;
+    Ok(found.into_iter().filter_map(|place| place.unreadable().map(|error| (place, error))).collect())
 }
 
 /// End a session and take its files away, whatever was done to them. What the end check found.
@@ -215,12 +232,7 @@ fn remove_ended(
     let notes = end(&sandbox)?;
     let start = sandbox.place().start();
     remove_files(sandbox.place())?;
-    // What is known of its files is of no use any more.
-    let _ = snapshots::store(places).and_then(|store| Ok(store.forget_session(name)?));
-    if let Some(start) = start {
-        // It was for this session's own comparisons. What else is in the store is looked after by its own verbs.
-        let _ = remove_snapshot(places, &start);
-    }
+    forget_files(places, name, start);
     Ok(notes)
 }
 
@@ -237,19 +249,19 @@ fn remove_files(place: &Place) -> Result<(), ServiceError> {
 }
 
 /// Take away what killed keepers left, write down their sessions' end, and forget those that ended long ago.
-fn sweep_sessions(state: &Places) {
-    let directory = sessions(state);
+fn sweep_sessions(known: &Places) {
+    let directory = sessions(known);
     for place in places(&directory).into_iter().flatten() {
         if !place.is_held() {
             if let Ok(sandbox) = Sandbox::open(&directory, &place.name()) {
                 sandbox.sweep_if_killed();
             }
-            forget_old(&place);
+            forget_old(known, &place);
         }
     }
 }
 
-fn forget_old(place: &Place) {
+fn forget_old(places: &Places, place: &Place) {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let now = now.as_millis() as u64;
     match place.facts() {
@@ -257,12 +269,24 @@ fn forget_old(place: &Place) {
         Ok(SessionFacts { ended: Some(end), workspace_kind, .. })
             if workspace_kind != WorkspaceKind::Overlay && end.at + REMEMBERED_MS < now =>
         {
-            let _ = place.remove_if_unheld();
+            let start = place.start();
+            if place.remove_if_unheld().is_ok() {
+                forget_files(places, &place.name(), start);
+            }
         }
         Ok(_) => {}
-        // Its keeper was killed before it was ready.
+        // What can't be read may be somebody's work: it stays, and `ls` tells of it.
         Err(_) => {
-            let _ = place.remove_if_unheld();
+            let _ = place.remove_if_stillborn();
         }
+    }
+}
+
+/// What is known of a session's files is of no use when it is gone; nor is the snapshot of its start, which was for its own
+/// comparisons. What else is in the store is looked after by its own verbs.
+fn forget_files(places: &Places, name: &str, start: Option<String>) {
+    let _ = snapshots::store(places).and_then(|store| Ok(store.forget_session(name)?));
+    if let Some(start) = start {
+        let _ = remove_snapshot(places, &start);
     }
 }

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use ringfence_policy::ByteSize;
 use ringfence_sandbox::{
     Copied, CopyLimits, Durability, Existing, FileChange, FileEntry, FileError, FileKind, FileStat, Files,
     Links, ListLimit, Parents, Reach, Timestamp,
@@ -37,11 +36,14 @@ fn reach(inside: &Inside) -> Result<(Files, PathBuf), Failure> {
 }
 
 pub(super) fn cp(args: &SessionCpArgs) -> Result<i32, Failure> {
-    let progress = progress();
+    let progress = progress(match &args.from {
+        End::Local(from) => Some(from),
+        End::Inside(_) => None,
+    });
     let mut told = |copied: ringfence_sandbox::CopyProgress<'_>| {
         let Copied { entries, bytes } = copied.copied;
-        progress.set_message(format!("{entries} files, {}", ByteSize(bytes)));
-        progress.tick();
+        progress.set_message(format!("{entries} files"));
+        progress.set_position(bytes);
     };
     let limits = CopyLimits::default();
     let copied = match (&args.from, &args.to) {
@@ -77,12 +79,35 @@ fn into(to: PathBuf, from: &Path, is_directory: bool) -> PathBuf {
     }
 }
 
-fn progress() -> ProgressBar {
+/// By bytes. How many there are is known of what lies here only.
+fn progress(local: Option<&PathBuf>) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{spinner} copied {msg}");
-    ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
+    let (bar, template) = match local {
+        Some(from) => {
+            (ProgressBar::new(local_bytes(from)), "{bar:40} {bytes}/{total_bytes}, {bytes_per_sec}, {msg}")
+        }
+        None => (ProgressBar::new_spinner(), "{spinner} {bytes}, {bytes_per_sec}, {msg}"),
+    };
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+/// Of a file, or all files of a tree; through no link, as they are copied.
+fn local_bytes(top: &Path) -> u64 {
+    let (mut bytes, mut waiting) = (0, vec![top.to_path_buf()]);
+    while let Some(path) = waiting.pop() {
+        let Ok(facts) = path.symlink_metadata() else { continue };
+        if facts.is_file() {
+            bytes += facts.len();
+        } else if facts.is_dir() {
+            waiting.extend(path.read_dir().into_iter().flatten().flatten().map(|entry| entry.path()));
+        }
+    }
+    bytes
 }
 
 pub(super) fn cat(args: &SessionFileArgs) -> Result<i32, Failure> {

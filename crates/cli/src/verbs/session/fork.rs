@@ -13,6 +13,12 @@ use crate::output;
 
 pub(super) fn fork(args: &SessionForkArgs) -> Result<i32, Failure> {
     let model = model_of(&Places::from_env()?, &args.from)?;
+    if model.is_none() {
+        output::note(&format!(
+            "the session that `{}` was taken of is not here: the new one is made with the flags behind `--` alone",
+            args.from
+        ));
+    }
     if let Some(SessionFacts { asked, .. }) = &model {
         // Relative paths among its flags mean what they meant.
         std::env::set_current_dir(&asked.directory).map_err(|error| {
@@ -53,6 +59,10 @@ fn one(
         SessionCreateArgs::augment_args(Command::new("create").no_binary_name(true).args_override_self(true));
     let matches = command.try_get_matches_from(typed).map_err(usage)?;
     let mut create = SessionCreateArgs::from_arg_matches(&matches).map_err(usage)?;
+    // A fork has a copy of its own of what is in there; one with a size is held by the session that it is in.
+    if create.workspace_name.take().is_some() {
+        create.policy.workspace = Some("private".into());
+    }
     create.name = match (&args.name, args.count) {
         (None, _) => None,
         (Some(name), 1) => Some(name.clone()),

@@ -7,7 +7,9 @@ use ringfence_policy::{ByteSize, Span};
 use ringfence_sandbox::{EndReason, SessionStats};
 use ringfence_service::{
     Places, SessionRow, list_sessions, open_session, remove_session, remove_session_by_force,
+    unreadable_sessions, workspace_bytes,
 };
+use serde::Serialize;
 use serde_json::json;
 
 use super::{done, files, open, refused};
@@ -20,7 +22,14 @@ pub(super) fn ls(args: &SessionLsArgs) -> Result<i32, Failure> {
     if let Some(directory) = &args.directory {
         return files::ls(&Inside::of(directory, args.path.as_deref())?, args.json);
     }
-    let rows = list_sessions(&Places::from_env()?, args.all)?;
+    let places = Places::from_env()?;
+    let rows = list_sessions(&places, args.all)?;
+    for (place, why) in unreadable_sessions(&places)? {
+        let (name, path) = (place.name(), place.path().display());
+        output::note(&format!(
+            "nothing is known of session `{name}` ({why}): its files are in {path}, and `session rm {name}` drops them"
+        ));
+    }
     if args.json {
         output::json(&rows.iter().map(summary).collect::<Vec<_>>());
         return Ok(0);
@@ -65,6 +74,7 @@ fn state(row: &SessionRow) -> &'static str {
         (Some(_), _) => "alive",
         (None, Some(end)) => why(end.why),
         (None, None) if row.silent => "not answering",
+        (None, None) if row.other_version => "of another version",
         (None, None) => "ended",
     }
 }
@@ -105,10 +115,21 @@ pub(super) fn extend(args: &SessionExtendArgs) -> Result<i32, Failure> {
     Ok(done(args.json, json!({ "id": args.name })))
 }
 
+/// What `stats --json` prints.
+#[derive(Serialize)]
+struct AllStats {
+    #[serde(flatten)]
+    stats: SessionStats,
+    /// The copy-on-write layer, or the named workspace.
+    workspace_bytes: Option<u64>,
+}
+
 pub(super) fn stats(args: &SessionNameArgs) -> Result<i32, Failure> {
-    let stats = open(&args.name)?.stats().map_err(refused)?;
+    let sandbox = open(&args.name)?;
+    let stats = sandbox.stats().map_err(refused)?;
+    let workspace = workspace_bytes(&sandbox.facts().map_err(refused)?, sandbox.place());
     if args.json {
-        output::json(&stats);
+        output::json(&AllStats { stats, workspace_bytes: workspace });
         return Ok(0);
     }
     let SessionStats { cpu_ms, memory, max_memory, processes, disk_used, disk_limit, .. } = stats;
@@ -118,7 +139,8 @@ pub(super) fn stats(args: &SessionNameArgs) -> Result<i32, Failure> {
         ["memory".into(), size(memory)],
         ["memory at most".into(), max_memory.map_or(String::new(), size)],
         ["processes".into(), processes.to_string()],
-        ["disk".into(), format!("{} of {}", size(disk_used), size(disk_limit))],
+        ["private disk".into(), format!("{} of {}", size(disk_used), size(disk_limit))],
+        ["workspace on disk".into(), workspace.map_or(String::new(), size)],
         ["connections".into(), stats.connections.to_string()],
         ["sent".into(), size(stats.sent)],
         ["received".into(), size(stats.received)],

@@ -8,6 +8,7 @@ mod fork;
 mod life;
 mod ports;
 mod processes;
+mod typing;
 
 use ringfence_sandbox::Sandbox;
 use ringfence_service::{Places, ServiceError, open_session};
@@ -20,7 +21,7 @@ pub(crate) fn session(args: SessionArgs) -> Result<i32, Failure> {
     match args.verb {
         SessionVerb::Create(create) => create::create(*create),
         SessionVerb::Exec(exec) => exec::exec(exec),
-        SessionVerb::Shell(shell) => exec::shell(&shell),
+        SessionVerb::Shell(shell) => with_json(shell.json, || exec::shell(&shell)),
         SessionVerb::Ls(ls) => with_json(ls.json, || life::ls(&ls)),
         SessionVerb::Ps(ps) => with_json(ps.json, || processes::ps(&ps)),
         SessionVerb::Logs(logs) => with_json(logs.json, || processes::logs(&logs)),

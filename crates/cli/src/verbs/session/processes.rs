@@ -1,6 +1,6 @@
 //! The processes of a session: `ps`, `logs`, `signal`, `attach`, `stdin`, `wait`
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use ringfence_sandbox::{LogReader, LogStream, ProcessInfo, ProcessResult, Sandbo
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 
+use super::typing::{Typing, pour};
 use super::{done, open, refused};
 use crate::args::{
     SessionAttachArgs, SessionLogsArgs, SessionNameArgs, SessionProcessArgs, SessionSignalArgs,
@@ -93,9 +94,13 @@ pub(super) fn wait(args: &SessionProcessArgs) -> Result<i32, Failure> {
 
 pub(super) fn stdin(args: &SessionStdinArgs) -> Result<i32, Failure> {
     let sandbox = open(&args.name)?;
-    let mut to = sandbox.stdin(args.process).map_err(refused)?;
-    let copied = pour(&mut io::stdin().lock(), &mut to);
-    drop(to);
+    if args.close {
+        refuse_end_of_terminal(&sandbox, args)?;
+    }
+    let to = sandbox.stdin(args.process).map_err(refused)?;
+    let watched = sandbox.watch(args.process).map_err(refused)?;
+    let copied = pour(&mut io::stdin().lock(), &to, watched.ending());
+    drop((to, watched));
     let written = match copied {
         Ok(written) => written,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -115,20 +120,15 @@ pub(super) fn stdin(args: &SessionStdinArgs) -> Result<i32, Failure> {
     Ok(done(args.json, told))
 }
 
-/// All of it, read before it is written: `io::copy` splices, and a pipe whose reader took all and went is an error to it
-/// before the end of what there was to say is seen.
-fn pour(from: &mut impl Read, to: &mut impl Write) -> io::Result<u64> {
-    let (mut buffer, mut written) = (vec![0; 1 << 16], 0);
-    loop {
-        match from.read(&mut buffer) {
-            Ok(0) => return Ok(written),
-            Ok(read) => {
-                to.write_all(&buffer[..read])?;
-                written += read as u64;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
+/// Closing one ends nothing: before anything is written that would have to be told.
+fn refuse_end_of_terminal(sandbox: &Sandbox, args: &SessionStdinArgs) -> Result<(), Failure> {
+    let processes = sandbox.processes().map_err(refused)?;
+    match processes.iter().any(|process| process.process == args.process && process.terminal) {
+        true => Err(Failure::new(
+            format!("the stdin of process {} is a terminal, which has no end", args.process),
+            "leave --close out, and write its end-of-file character last, usually ^D: printf '\\004'",
+        )),
+        false => Ok(()),
     }
 }
 
@@ -224,17 +224,20 @@ pub(super) fn attach(args: &SessionAttachArgs) -> Result<i32, Failure> {
     let mut shown = Shown { reader: reader(&sandbox, args.process, from)?, json: args.json };
     let mut watched = sandbox.watch(args.process).map_err(refused)?;
     // One that takes no input is followed only.
-    let mut to = sandbox.stdin(args.process).ok();
+    let mut typing = sandbox.stdin(args.process).ok().map(Typing::new);
     loop {
         let stdin = io::stdin();
         let mut polled = vec![PollFd::from_borrowed_fd(watched.ending(), PollFlags::IN)];
-        if to.is_some() {
-            polled.push(PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN));
+        match &typing {
+            Some(typing) if typing.wants() => {
+                polled.push(PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN));
+            }
+            typing => polled.extend(typing.as_ref().and_then(Typing::polled)),
         }
         let look = Timespec { tv_sec: 0, tv_nsec: LOOK.as_nanos() as i64 };
         let _ = poll(&mut polled, Some(&look));
-        let (ended, typed) =
-            (!polled[0].revents().is_empty(), polled.get(1).is_some_and(|stdin| !stdin.revents().is_empty()));
+        let is_ready = |at: usize| polled.get(at).is_some_and(|fd| !fd.revents().is_empty());
+        let (ended, ready) = (is_ready(0), is_ready(1));
         shown.show()?;
         if ended {
             let result = watched.wait().map_err(refused)?;
@@ -244,17 +247,15 @@ pub(super) fn attach(args: &SessionAttachArgs) -> Result<i32, Failure> {
             }
             return Ok(exit_code);
         }
-        if typed && !pass_on(&stdin, &mut to) {
-            to = None;
+        if ready && let Some(one) = &mut typing {
+            match one.wants() {
+                true => one.take(stdin.as_fd()),
+                false if one.give() => {}
+                false => typing = None,
+            }
         }
-    }
-}
-
-/// One buffer of what was typed; false when there is no more.
-fn pass_on(stdin: &io::Stdin, to: &mut Option<std::fs::File>) -> bool {
-    let mut buffer = [0; 4096];
-    match (rustix::io::read(stdin, &mut buffer), to) {
-        (Ok(read), Some(to)) if read > 0 => to.write_all(&buffer[..read]).is_ok(),
-        _ => false,
+        if typing.as_ref().is_some_and(Typing::is_over) {
+            typing = None;
+        }
     }
 }

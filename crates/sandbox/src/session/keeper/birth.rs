@@ -223,7 +223,11 @@ fn keep(spec: SessionSpec, place: &Place, report: &mut Option<File>) -> Result<(
     if let Ok(mut facts) = place.facts() {
         let network = network.unwrap_or_default().by_host();
         facts.ended = Some(SessionEnd { at: now(), why, notes, network });
-        let _ = place.write_facts(&facts);
+        // Whoever asked for the end waits, and is about to remove it.
+        let _ = match why {
+            EndReason::Asked => place.write_facts(&facts),
+            _ => place.write_facts_to_disk(&facts),
+        };
     }
     place.close_door();
     enders.tell();

@@ -280,6 +280,12 @@ impl Keeper<'_> {
 
     fn close_stdin(&mut self, client: ClientId, id: u32) -> Result<(), Refused> {
         let process = self.process(id)?;
+        if process.terminal && process.result.is_none() {
+            return Err(refused(
+                format!("the stdin of process {id} is a terminal, which has no end"),
+                "type its end-of-file character, usually ^D: printf '\\004' | ringfence session stdin",
+            ));
+        }
         if let Some(kept) = &mut process.kept {
             kept.stdin = None;
         }

@@ -102,13 +102,14 @@ impl Clients {
             Ok(Some((Envelope { version, .. }, _))) => {
                 let why = format!("this session's keeper speaks version {VERSION}, you speak {version}");
                 let fix = "use the ringfence that made the session, or remove it and make another".into();
-                self.answer(id, &Answer::Refused { why, fix }, &[]);
+                self.answer(id, &Answer::Refused { why, fix, version: Some(VERSION) }, &[]);
                 Heard::Nothing
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Heard::Nothing,
             Err(error) if error.kind() == io::ErrorKind::InvalidData || error.raw_os_error().is_none() => {
                 let fix = "see docs/protocol.md".into();
-                self.answer(id, &Answer::Refused { why: format!("not a call: {error}"), fix }, &[]);
+                let why = format!("not a call: {error}");
+                self.answer(id, &Answer::Refused { why, fix, version: None }, &[]);
                 Heard::Nothing
             }
             Ok(None) | Err(_) => Heard::Gone,

@@ -479,6 +479,10 @@ impl Keeper<'_> {
     }
 
     fn refuse(&mut self, client: ClientId, why: impl Into<String>, fix: impl Into<String>) {
-        self.clients.answer(client, &Answer::Refused { why: why.into(), fix: fix.into() }, &[]);
+        self.clients.answer(
+            client,
+            &Answer::Refused { why: why.into(), fix: fix.into(), version: None },
+            &[],
+        );
     }
 }
