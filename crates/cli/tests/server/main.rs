@@ -16,6 +16,7 @@ mod life;
 mod pool;
 mod ports;
 mod recorded;
+mod reviewed;
 mod routes;
 mod runs;
 mod sandboxes;
