@@ -1,8 +1,7 @@
 //! What every handler has: the store, the launcher, the rules, the counts.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use ringfence_sandbox::{Launcher, Sandbox};
@@ -17,7 +16,7 @@ use crate::config::ServerConfig;
 use crate::disk::Measured;
 use crate::ended::Endings;
 use crate::error::{Answer, ApiError};
-use crate::held::PerUser;
+use crate::held::{PerUser, Place};
 use crate::jwt::Tokens;
 use crate::left::LeftRunning;
 use crate::mask::Mask;
@@ -60,7 +59,7 @@ pub(crate) struct App {
     pub(crate) limits_processors: bool,
     pub(crate) actions: Watch,
     pub(crate) commands: Arc<Semaphore>,
-    pub(crate) commands_of: Mutex<HashMap<String, Arc<Semaphore>>>,
+    pub(crate) commands_of: PerUser,
     /// Streams and waits that are open.
     pub(crate) held: PerUser,
     /// Archives that are being looked at.
@@ -72,8 +71,9 @@ pub(crate) type Shared = Arc<App>;
 /// The right to have one more command running.
 #[derive(Debug)]
 pub(crate) struct Permit {
-    _user: OwnedSemaphorePermit,
-    _server: OwnedSemaphorePermit,
+    _user: Place,
+    /// None: it runs already, and there is no room for it.
+    _server: Option<OwnedSemaphorePermit>,
     /// What its sandbox may use meanwhile, where that is its own.
     _claim: Option<Claimed>,
     _clock: Option<RunClock>,
@@ -96,12 +96,7 @@ impl App {
     /// The same for what holds a thread or a connection and runs nothing.
     pub(crate) fn slot(&self, caller: &Caller) -> Answer<Permit> {
         let most = self.config.role(caller.role).quotas.commands;
-        let of_user = {
-            let mut all = self.commands_of.lock().unwrap_or_else(PoisonError::into_inner);
-            let new = || Arc::new(Semaphore::new(most as usize));
-            Arc::clone(all.entry(caller.user.clone()).or_insert_with(new))
-        };
-        let user = of_user.try_acquire_owned().map_err(|_| {
+        let user = self.commands_of.take(&caller.user, most).ok_or_else(|| {
             ApiError::too_many(
                 format!("{most} commands of yours are running, and that is your quota"),
                 "wait until one has ended",
@@ -115,7 +110,17 @@ impl App {
                 1,
             )
         })?;
-        Ok(Permit { _user: user, _server: server, _claim: None, _clock: None })
+        Ok(Permit { _user: user, _server: Some(server), _claim: None, _clock: None })
+    }
+
+    /// For a command that another server left running: it counts like any other, whatever the quota.
+    pub(crate) fn count_in(&self, user: &str) -> Permit {
+        Permit {
+            _user: self.commands_of.count_in(user),
+            _server: Arc::clone(&self.commands).try_acquire_owned().ok(),
+            _claim: None,
+            _clock: Some(self.usage.begin(user)),
+        }
     }
 
     /// A sandbox that the caller may see, and its row.

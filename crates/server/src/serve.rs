@@ -1,8 +1,7 @@
 //! From options to a server that runs until it is told to stop.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ringfence_sandbox::limits_processors;
@@ -163,7 +162,7 @@ async fn run(
     let app = Arc::new(App {
         actions: Watch::new(stopped.clone()),
         commands: Arc::new(Semaphore::new(config.server.commands as usize)),
-        commands_of: Mutex::new(HashMap::new()),
+        commands_of: PerUser::default(),
         held: PerUser::default(),
         staged: PerUser::default(),
         own_paths: own_paths(&places, &options, &config),
@@ -190,6 +189,7 @@ async fn run(
         left: found.left,
     });
     app.metrics.sandboxes.set(found.living as i64);
+    app.count_left_running();
     let limits = app.config.limits;
     tokio::spawn(sweep_for_ever(Arc::clone(&app)));
     let mut serving = JoinSet::new();

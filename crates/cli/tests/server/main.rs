@@ -2,6 +2,7 @@
 
 mod actions;
 mod approvals;
+mod bounds;
 mod ceilings;
 mod crowd;
 mod disk;
