@@ -22,6 +22,8 @@ use crate::left::LeftRunning;
 use crate::mask::Mask;
 use crate::metrics::Metrics;
 use crate::rates::Rates;
+use crate::shorten::shorten_command;
+use crate::standing::People;
 use crate::streams::Streams;
 use crate::tickets::Tickets;
 use crate::traffic::SandboxTraffic;
@@ -42,6 +44,7 @@ pub(crate) struct App {
     /// None: no issuer of tokens is configured.
     pub(crate) tokens: Option<Tokens>,
     pub(crate) tickets: Tickets,
+    pub(crate) people: People,
     pub(crate) disk: Measured,
     pub(crate) usage: Usage,
     pub(crate) endings: Endings,

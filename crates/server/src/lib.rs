@@ -35,6 +35,8 @@ mod recover;
 mod remote;
 mod repeats;
 mod serve;
+mod shorten;
+mod standing;
 mod streams;
 mod telemetry;
 mod tickets;

@@ -100,7 +100,7 @@ fn told_again(app: &Shared, caller: &Caller, answer: Answered) -> Result<Respons
                     "send \"keep\": true with what should outlive its reader; use a new Idempotency-Key to begin anew",
                 )
             })?;
-            events(&log, None, app.hold(caller)?)
+            events(app, caller, &log, None, app.hold(caller)?)
         }
         None => {
             let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);

@@ -26,6 +26,7 @@ use crate::mask::Mask;
 use crate::metrics::Metrics;
 use crate::rates::Rates;
 use crate::recover::recover;
+use crate::standing::People;
 use crate::streams::Streams;
 use crate::telemetry::Telemetry;
 use crate::tickets::Tickets;
@@ -182,6 +183,7 @@ async fn run(
         first_token,
         tokens,
         tickets: Tickets::default(),
+        people: People::default(),
         disk: Measured::default(),
         usage: Usage::default(),
         limits_processors: limits_processors(),

@@ -18,6 +18,7 @@ mod pool;
 mod ports;
 mod recorded;
 mod reviewed;
+mod revoked;
 mod routes;
 mod runs;
 mod sandboxes;

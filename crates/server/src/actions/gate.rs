@@ -144,6 +144,9 @@ pub(crate) async fn gate(
         }
     };
     let row = app.actions.decided(&app.store, row, wait).await?;
+    if held.is_some() {
+        app.check_standing(caller).await?;
+    }
     drop(held);
     match row.state {
         ActionState::Waiting => Ok(Gated::Waiting(Box::new(row))),

@@ -5,6 +5,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use futures_util::StreamExt;
 use ringfence_store::{ActionFilter, ActionRow, ActionState, Decision, Remembered, Role, Scope};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -406,7 +407,8 @@ pub(crate) async fn events(
     };
     let user = seen_by(&caller);
     let held = app.hold(&caller)?;
-    let stream = Sse::new(follow(app, after, user, held)).keep_alive(KeepAlive::default());
+    let events = follow(app.clone(), after, user, held).take_until(until_revoked(app, caller));
+    let stream = Sse::new(events).keep_alive(KeepAlive::default());
     Ok(([("x-accel-buffering", "no")], stream).into_response())
 }
 

@@ -216,6 +216,7 @@ pub(crate) async fn change_user(
     if let Some(disabled) = change.disabled {
         app.store.disable_user(&name, disabled).await?;
     }
+    app.people.tell();
     let result = json!({ "role": change.role, "disabled": change.disabled });
     app.record(entry(&caller, &request_id, "user.change", Some(name.clone()), result)).await?;
     let user = app.store.user(&name).await?.ok_or_else(missing)?;
@@ -235,6 +236,7 @@ pub(crate) async fn remove_user(
 ) -> Answer<StatusCode> {
     caller.needs(Role::Admin)?;
     app.store.remove_user(&name).await?;
+    app.people.tell();
     let places = app.places_of(&name)?;
     blocking(move || {
         for secret in stored_secrets(&places)?.names {
@@ -406,6 +408,7 @@ pub(crate) async fn revoke_key(
         return Err(error);
     }
     app.store.revoke_key(&id).await?;
+    app.people.tell();
     app.record(entry(&caller, &request_id, "key.revoke", Some(id), Value::Null)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
