@@ -32,6 +32,7 @@ mod patience;
 mod pipes;
 mod rates;
 mod recover;
+mod refusals;
 mod remote;
 mod repeats;
 mod serve;

@@ -17,6 +17,7 @@ mod life;
 mod pool;
 mod ports;
 mod recorded;
+mod refusals;
 mod reviewed;
 mod revoked;
 mod routes;

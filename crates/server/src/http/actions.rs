@@ -18,7 +18,6 @@ use super::creation::CreateRequest;
 use super::exec::{ExecRequest, exec_intent};
 use super::files::delete_intent;
 use super::pages::page_size;
-use super::people::record_refusal;
 use super::run::RunRequest;
 use crate::actions::{
     Decider, Intent, cancel_action, decide_action, expire_actions, follow, forget_decision,
@@ -29,6 +28,8 @@ use crate::auth::Caller;
 use crate::body::{Asked, Body, Named};
 use crate::doors::RequestId;
 use crate::error::{Answer, ApiError, ErrorBody};
+use crate::refusals::record_refusal;
+use crate::standing::until_revoked;
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
@@ -179,10 +180,7 @@ pub(crate) async fn submit(
     };
     match submitted.await {
         Ok(row) => Ok((StatusCode::CREATED, Json(row.into()))),
-        Err(error) => {
-            record_refusal(&app, &caller, &request_id, "action.submit", &error).await?;
-            Err(error)
-        }
+        Err(error) => Err(record_refusal(&app, &caller, &request_id, "action.submit", error).await?),
     }
 }
 
@@ -339,10 +337,7 @@ async fn decide(
             app.actions.tell();
             Ok(Json(row.into()))
         }
-        Err(error) => {
-            record_refusal(app, caller, request_id, "action.decide", &error).await?;
-            Err(error)
-        }
+        Err(error) => Err(record_refusal(app, caller, request_id, "action.decide", error).await?),
     }
 }
 

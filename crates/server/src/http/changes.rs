@@ -21,7 +21,7 @@ use utoipa_axum::routes;
 use super::actions::ActionAnswer;
 use super::bounds::{Millis, Within};
 use super::creation::{Begun, CreateRequest, ForkOf, begin, enforced, take_back};
-use super::people::{entry, entry_in, record_refusal};
+use super::people::{entry, entry_in};
 use super::sandboxes::SandboxAnswer;
 use super::snapshots::find;
 use crate::actions::{Claim, Gated, Intent, handed_in, pass, suspicious};
@@ -34,6 +34,7 @@ use crate::error::{Answer, ApiError, ErrorBody};
 use crate::launch::Worker;
 use crate::metrics::Start;
 use crate::owed::merge;
+use crate::refusals::record_refusal;
 
 /// What one request makes.
 const MOST_FORKS: u64 = 16;
@@ -328,8 +329,7 @@ async fn make(
         Ok(Begun::Making { orders, policy_digest, pass }) => (orders, policy_digest, pass),
         Ok(Begun::Waiting(row)) => return Ok(Gated::accepted(*row)),
         Err(error) => {
-            record_refusal(&app, &caller, &request_id, "sandbox.fork", &error).await?;
-            return Err(error);
+            return Err(record_refusal(&app, &caller, &request_id, "sandbox.fork", error).await?);
         }
     };
     // Goes on if the client goes away meanwhile: what was begun is finished or taken back.

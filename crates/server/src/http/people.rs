@@ -14,7 +14,6 @@ use uuid::Uuid;
 
 use super::bounds::{Millis, PageLimit};
 use super::pages::page;
-use crate::actions::DENIED_BY_RULE;
 use crate::app::Shared;
 use crate::auth::{Caller, key_hash, new_key};
 use crate::blocking;
@@ -22,6 +21,7 @@ use crate::body::{Asked, Body, Named};
 use crate::doors::RequestId;
 use crate::error::{Answer, ApiError, ErrorBody};
 use crate::names::check_user_name;
+use crate::refusals::record_refusal;
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
@@ -115,23 +115,6 @@ pub(super) async fn entry_in(
         (entry.policy_digest, entry.receipt_digest) = (row.policy_digest, row.receipt_digest);
     }
     Ok(entry)
-}
-
-/// What was refused for want of a right is written down too: somebody tried.
-pub(crate) async fn record_refusal(
-    app: &Shared,
-    caller: &Caller,
-    request_id: &RequestId,
-    kind: &str,
-    error: &ApiError,
-) -> Answer<()> {
-    if error.status != StatusCode::FORBIDDEN || error.code == DENIED_BY_RULE {
-        return Ok(());
-    }
-    let mut entry =
-        entry(caller, request_id, kind, None, json!({ "code": error.code, "message": error.message }));
-    entry.decision = Some("deny".into());
-    app.record(entry).await
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -404,8 +387,7 @@ pub(crate) async fn revoke_key(
             format!("a key of the role {} can't revoke one of the role {}", caller.role, key.role),
             "use a key of that role, or ask an admin",
         );
-        record_refusal(&app, &caller, &request_id, "key.revoke", &error).await?;
-        return Err(error);
+        return Err(record_refusal(&app, &caller, &request_id, "key.revoke", error).await?);
     }
     app.store.revoke_key(&id).await?;
     app.people.tell();

@@ -26,7 +26,7 @@ use uuid::Uuid;
 
 use super::actions::ActionAnswer;
 use super::bounds::Millis;
-use super::people::{entry, record_refusal};
+use super::people::entry;
 use super::skill_runs::{Script, ScriptWanted};
 use super::wanted::{SandboxWanted, TIMEOUT_MS, check_variables, directory, without_nul};
 use crate::actions::{Claim, Gated, Intent, Pass, gate};
@@ -39,6 +39,7 @@ use crate::held::Held;
 use crate::launch::{Input, Pipes, Worker};
 use crate::output::{Characters, OUTPUT, collect, text};
 use crate::owed::{Owed, merge};
+use crate::refusals::record_refusal;
 use crate::repeats::STREAM;
 use crate::standing::until_revoked;
 use crate::streams::{EventLog, OnDisconnect, StreamEvent};
@@ -174,10 +175,7 @@ struct Resolved {
 impl RunRequest {
     async fn begin(self, app: &Shared, caller: &Caller, request_id: &RequestId) -> Answer<Begun> {
         match self.ordered(app, caller, request_id).await {
-            Err(error) => {
-                record_refusal(app, caller, request_id, "run", &error).await?;
-                Err(error)
-            }
+            Err(error) => Err(record_refusal(app, caller, request_id, "run", error).await?),
             begun => begun,
         }
     }

@@ -27,6 +27,7 @@ use crate::blocking;
 use crate::body::{Asked, Named};
 use crate::doors::RequestId;
 use crate::error::{Answer, ApiError, ErrorBody};
+use crate::refusals::record_refusal;
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
@@ -135,8 +136,7 @@ pub(crate) async fn upload(
     bytes: Bytes,
 ) -> Answer<Response> {
     if let Err(error) = may_upload(&app, &caller, &query) {
-        record_refusal(&app, &caller, &request_id, "skill.upload", &error).await?;
-        return Err(error);
+        return Err(record_refusal(&app, &caller, &request_id, "skill.upload", error).await?);
     }
     let permit = app.slot(&caller)?;
     let (places, called, looked_at) = (app.places.clone(), query.name.clone(), bytes.clone());
@@ -236,8 +236,7 @@ pub(crate) async fn delete(
             format!("the role {} may not remove skills of the domain `{domain}`", caller.role),
             "ask an admin",
         );
-        record_refusal(&app, &caller, &request_id, "skill.delete", &error).await?;
-        return Err(error);
+        return Err(record_refusal(&app, &caller, &request_id, "skill.delete", error).await?);
     }
     let (places, skill) = (app.places.clone(), format!("{domain}/{name}"));
     let claim = Claim { action: query.action, wait_ms: query.wait_ms };
