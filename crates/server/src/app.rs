@@ -25,6 +25,7 @@ use crate::rates::Rates;
 use crate::shorten::shorten_command;
 use crate::standing::People;
 use crate::streams::Streams;
+use crate::tally::Tally;
 use crate::tickets::Tickets;
 use crate::traffic::SandboxTraffic;
 use crate::usage::{Claimed, RunClock, Usage};
@@ -65,6 +66,9 @@ pub(crate) struct App {
     pub(crate) commands_of: PerUser,
     /// Streams and waits that are open.
     pub(crate) held: PerUser,
+    /// Bytes of answers that are kept, and of what actions would have done.
+    pub(crate) answers: Tally,
+    pub(crate) shown: Tally,
     /// Archives that are being looked at.
     pub(crate) staged: PerUser,
 }
@@ -175,8 +179,9 @@ impl App {
     }
 
     /// The same, with these values taken out wherever they are.
-    pub(crate) async fn record_without(&self, entry: AuditEntry, secrets: &[String]) -> Answer<()> {
+    pub(crate) async fn record_without(&self, mut entry: AuditEntry, secrets: &[String]) -> Answer<()> {
         let secrets: Vec<&str> = secrets.iter().map(String::as_str).collect();
+        shorten_command(&mut entry.result, &secrets);
         self.store.audit().append_redacted(vec![entry], &secrets).await?;
         Ok(())
     }

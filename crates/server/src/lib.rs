@@ -39,6 +39,7 @@ mod serve;
 mod shorten;
 mod standing;
 mod streams;
+mod tally;
 mod telemetry;
 mod tickets;
 mod tls;

@@ -28,6 +28,7 @@ use crate::rates::Rates;
 use crate::recover::recover;
 use crate::standing::People;
 use crate::streams::Streams;
+use crate::tally::Tally;
 use crate::telemetry::Telemetry;
 use crate::tickets::Tickets;
 use crate::tls::{Certificates, TlsFiles};
@@ -165,6 +166,8 @@ async fn run(
         commands: Arc::new(Semaphore::new(config.server.commands as usize)),
         commands_of: PerUser::default(),
         held: PerUser::default(),
+        answers: Tally::default(),
+        shown: Tally::default(),
         staged: PerUser::default(),
         own_paths: own_paths(&places, &options, &config),
         mask: Mask::new(&places, options.config.as_deref()),

@@ -70,3 +70,74 @@ fn a_quota_goes_by_the_role_of_the_moment() {
     server.ask(Some(&key), "GET", "/v1/actions/events", None).refused(429, "too_many");
     assert_eq!((first.status, second.status), (200, 200));
 }
+
+fn with_key(server: &Server<'_>, key: &str, once: &str, body: &Value) -> ringfence_testing::Reply {
+    let headers = [
+        ("authorization", format!("Bearer {key}")),
+        ("content-type", "application/json".to_owned()),
+        ("idempotency-key", once.to_owned()),
+    ];
+    server.ask_raw("POST", "/v1/run", &headers, body.to_string().as_bytes())
+}
+
+/// Room for answers that may be asked for again is bounded; that a request was carried out is not forgotten with its answer.
+#[test]
+fn answers_that_are_kept_do_not_fill_the_database() {
+    let scene = scene();
+    let server = configured(&scene, "");
+    let key = server.key("ada", "operator");
+    let fill = "echo x >> log; head -c 1000000 /dev/zero | tr '\\0' a > f; cat f; cat f >&2";
+    let body = json!({ "command": ["sh", "-c", fill], "workspace": "w" });
+    for at in 0..18 {
+        let _ = with_key(&server, &key, &at.to_string(), &body).status(200);
+    }
+    let gone = with_key(&server, &key, "0", &body).refused(410, "answer_let_go").json();
+    assert!(gone["error"]["message"].as_str().is_some_and(|text| text.contains("status 200")), "{gone}");
+    let again = with_key(&server, &key, "17", &body).status(200);
+    assert_eq!(again.header("idempotency-replayed"), Some("true"));
+    let count = json!({ "command": ["sh", "-c", "wc -l < log"], "workspace": "w" });
+    let counted = server.ask(Some(&key), "POST", "/v1/run", Some(&count)).status(200).json();
+    assert_eq!(counted["stdout"], "18\n", "none was carried out again");
+}
+
+/// The audit is for ever: of a long command it has how it begins and a digest of the whole, by whichever way it came.
+#[test]
+fn a_long_command_is_in_the_audit_by_its_beginning_and_its_digest() {
+    let scene = scene();
+    let server = configured(&scene, "");
+    let key = server.key("ada", "operator");
+    let at = sandbox(&server, &key, &json!({}));
+    let long = "long ".repeat(20_000);
+    let body = json!({ "command": ["true", long] });
+    let _ = server.ask(Some(&key), "POST", "/v1/run", Some(&body)).status(200);
+    let _ = server.ask(Some(&key), "POST", &format!("{at}/exec"), Some(&body)).status(200);
+    let _ = server.ask(Some(&key), "POST", &format!("{at}/processes"), Some(&body)).status(201);
+    for kind in ["run", "exec", "process.start"] {
+        let page = server.ask(Some(&key), "GET", &format!("/v1/audit?kind={kind}"), None).status(200);
+        let (length, rows) = (page.body.len(), page.json());
+        let told = &rows["rows"][0]["result"];
+        assert!(length < 8192 && told["command"][0] == "true", "{kind}: {length}");
+        assert!(told["command_whole"]["bytes"].as_u64() >= Some(100_000), "{kind}: {told}");
+        assert!(told["command_whole"]["digest"].is_string(), "{kind}: {told}");
+    }
+    let _ = server.ask(Some(&key), "DELETE", &at, None).status(204);
+}
+
+/// Nobody sees how much others do.
+#[test]
+fn what_runs_is_counted_for_oneself_and_for_admins() {
+    let scene = scene();
+    let server = configured(&scene, "");
+    let (ada, eve) = (server.key("ada", "operator"), server.key("eve", "viewer"));
+    let root = server.key("root", "admin");
+    let sleep = json!({ "command": ["sleep", "600"], "timeout_ms": 600_000 });
+    let mut stream = server.events(&ada, "/v1/run/stream", None, Some(&sleep));
+    while stream.next_event().expect("an event").name != "start" {}
+    let told = |key: &str| {
+        let status = server.ask(Some(key), "GET", "/v1/status", None).status(200).json();
+        (status["commands_running"].as_u64(), status["streams"].as_u64())
+    };
+    assert_eq!((told(&ada), told(&eve)), ((Some(1), Some(1)), (Some(0), Some(0))));
+    assert_eq!(told(&root), (Some(1), Some(1)));
+    drop(stream);
+}

@@ -353,6 +353,7 @@ async fn add(
     };
     let bytes = new.request.to_string().len() as u64;
     let row = app.store.add_action(new).await?;
+    app.action_kept(&row.user, bytes).await?;
     let mut entry = entry(caller, request_id, intent, judged);
     entry.kind = "action.submit".into();
     entry.target = Some(row.id.clone());

@@ -43,6 +43,8 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(cancel))
 }
 
+const LONGEST_REASON: usize = 4096;
+
 /// What a request that has no body says about its approval.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -329,6 +331,10 @@ async fn decide(
         let remember = remember
             .parse::<Scope>()
             .map_err(|error| ApiError::bad(error.to_string(), "say once, session, hour or always"))?;
+        // It is in the audit, for ever.
+        if request.reason.as_ref().is_some_and(|reason| reason.len() > LONGEST_REASON) {
+            return Err(ApiError::bad("the reason is too long", "say it in 4096 bytes or less"));
+        }
         let by = decider(caller, request_id);
         Ok(decide_action(&app.store, &by, id, decision, remember, request.reason.as_deref()).await?)
     };

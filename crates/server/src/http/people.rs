@@ -297,6 +297,8 @@ pub(crate) struct KeyRequest {
     expires_ms: Option<Millis>,
 }
 
+const LONGEST_LABEL: usize = 256;
+
 /// A key that was just made.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NewKeyAnswer {
@@ -322,6 +324,9 @@ pub(crate) async fn add_key(
             "a token ends by itself, and can't make a key that does not",
             "ask an admin for a key",
         ));
+    }
+    if request.label.as_ref().is_some_and(|label| label.len() > LONGEST_LABEL) {
+        return Err(ApiError::bad("the label is too long", "give one of 256 bytes or less"));
     }
     let user = request.user.unwrap_or_else(|| caller.user.clone());
     if user != caller.user {
