@@ -71,5 +71,5 @@ pub use trees::{TreeError, TreeLook, look_at_tree, read_tree, write_tree};
 pub use trust::{TrustedFile, revoke, trust, trusted_files};
 pub use workspaces::{
     NamedWorkspace, WorkspaceRow, create_workspace, list_workspaces, remove_workspace, tenant_usage,
-    use_workspace,
+    use_workspace, workspaces_named,
 };
