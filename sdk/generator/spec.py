@@ -13,8 +13,15 @@ Json = dict[str, Any]
 METHODS = ("get", "put", "post", "delete", "patch")
 # The transport's own: see `Idempotency-Key` and `Last-Event-ID` in docs/server.md.
 TRANSPORT_HEADERS = {"idempotency-key", "last-event-id", "authorization"}
-# What shows a secret once can't be told again, so that the server refuses a key for it.
-NEVER_REPEATED = {"/v1/keys", "/v1/login", "/v1/sandboxes/{id}/terminal/ticket"}
+# What shows a secret once can't be told again, so that the server refuses a key for it. And a body with a key is read whole
+# before it is looked at, which is not for a snapshot: see `body` of `[limits]` in docs/server.md.
+NEVER_REPEATED = {
+    "/v1/keys",
+    "/v1/login",
+    "/v1/sandboxes/{id}/terminal/ticket",
+    "/v1/sandboxes/{id}/ports/{port}/ticket",
+    "/v1/snapshots/import",
+}
 
 
 @dataclass(frozen=True)

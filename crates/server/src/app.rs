@@ -1,8 +1,7 @@
 //! What every handler has: the store, the launcher, the rules, the counts.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use ringfence_sandbox::{Launcher, Sandbox};
@@ -17,13 +16,16 @@ use crate::config::ServerConfig;
 use crate::disk::Measured;
 use crate::ended::Endings;
 use crate::error::{Answer, ApiError};
-use crate::held::PerUser;
+use crate::held::{PerUser, Place};
 use crate::jwt::Tokens;
 use crate::left::LeftRunning;
 use crate::mask::Mask;
 use crate::metrics::Metrics;
 use crate::rates::Rates;
+use crate::shorten::shorten_command;
+use crate::standing::People;
 use crate::streams::Streams;
+use crate::tally::Tally;
 use crate::tickets::Tickets;
 use crate::traffic::SandboxTraffic;
 use crate::usage::{Claimed, RunClock, Usage};
@@ -43,6 +45,7 @@ pub(crate) struct App {
     /// None: no issuer of tokens is configured.
     pub(crate) tokens: Option<Tokens>,
     pub(crate) tickets: Tickets,
+    pub(crate) people: People,
     pub(crate) disk: Measured,
     pub(crate) usage: Usage,
     pub(crate) endings: Endings,
@@ -60,9 +63,12 @@ pub(crate) struct App {
     pub(crate) limits_processors: bool,
     pub(crate) actions: Watch,
     pub(crate) commands: Arc<Semaphore>,
-    pub(crate) commands_of: Mutex<HashMap<String, Arc<Semaphore>>>,
+    pub(crate) commands_of: PerUser,
     /// Streams and waits that are open.
     pub(crate) held: PerUser,
+    /// Bytes of answers that are kept, and of what actions would have done.
+    pub(crate) answers: Tally,
+    pub(crate) shown: Tally,
     /// Archives that are being looked at.
     pub(crate) staged: PerUser,
 }
@@ -72,8 +78,9 @@ pub(crate) type Shared = Arc<App>;
 /// The right to have one more command running.
 #[derive(Debug)]
 pub(crate) struct Permit {
-    _user: OwnedSemaphorePermit,
-    _server: OwnedSemaphorePermit,
+    _user: Place,
+    /// None: it runs already, and there is no room for it.
+    _server: Option<OwnedSemaphorePermit>,
     /// What its sandbox may use meanwhile, where that is its own.
     _claim: Option<Claimed>,
     _clock: Option<RunClock>,
@@ -96,12 +103,7 @@ impl App {
     /// The same for what holds a thread or a connection and runs nothing.
     pub(crate) fn slot(&self, caller: &Caller) -> Answer<Permit> {
         let most = self.config.role(caller.role).quotas.commands;
-        let of_user = {
-            let mut all = self.commands_of.lock().unwrap_or_else(PoisonError::into_inner);
-            let new = || Arc::new(Semaphore::new(most as usize));
-            Arc::clone(all.entry(caller.user.clone()).or_insert_with(new))
-        };
-        let user = of_user.try_acquire_owned().map_err(|_| {
+        let user = self.commands_of.take(&caller.user, most).ok_or_else(|| {
             ApiError::too_many(
                 format!("{most} commands of yours are running, and that is your quota"),
                 "wait until one has ended",
@@ -115,7 +117,17 @@ impl App {
                 1,
             )
         })?;
-        Ok(Permit { _user: user, _server: server, _claim: None, _clock: None })
+        Ok(Permit { _user: user, _server: Some(server), _claim: None, _clock: None })
+    }
+
+    /// For a command that another server left running: it counts like any other, whatever the quota.
+    pub(crate) fn count_in(&self, user: &str) -> Permit {
+        Permit {
+            _user: self.commands_of.count_in(user),
+            _server: Arc::clone(&self.commands).try_acquire_owned().ok(),
+            _claim: None,
+            _clock: Some(self.usage.begin(user)),
+        }
     }
 
     /// A sandbox that the caller may see, and its row.
@@ -167,8 +179,9 @@ impl App {
     }
 
     /// The same, with these values taken out wherever they are.
-    pub(crate) async fn record_without(&self, entry: AuditEntry, secrets: &[String]) -> Answer<()> {
+    pub(crate) async fn record_without(&self, mut entry: AuditEntry, secrets: &[String]) -> Answer<()> {
         let secrets: Vec<&str> = secrets.iter().map(String::as_str).collect();
+        shorten_command(&mut entry.result, &secrets);
         self.store.audit().append_redacted(vec![entry], &secrets).await?;
         Ok(())
     }

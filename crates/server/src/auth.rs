@@ -14,6 +14,7 @@ use subtle::ConstantTimeEq;
 
 use crate::app::Shared;
 use crate::error::{Answer, ApiError};
+use crate::standing::role_of;
 
 /// Who is behind a request.
 #[derive(Clone, Debug)]
@@ -22,7 +23,7 @@ pub(crate) struct Caller {
     pub(crate) role: Role,
     /// None: without authentication, by the server's own flag.
     pub(crate) key: Option<String>,
-    /// When the key ends by itself.
+    /// When the key or token ends by itself.
     pub(crate) expires: Option<i64>,
 }
 
@@ -70,7 +71,7 @@ fn unauthenticated() -> ApiError {
 
 /// Told alike for a key that never was, one that was revoked and one of somebody who is disabled: whoever tries keys
 /// learns nothing.
-fn wrong_key() -> ApiError {
+pub(crate) fn wrong_key() -> ApiError {
     ApiError::new(
         StatusCode::UNAUTHORIZED,
         "wrong_key",
@@ -183,10 +184,7 @@ async fn caller_with(app: &Shared, given: &str) -> Answer<Caller> {
 async fn caller_of(app: &Shared, key: &str) -> Answer<Caller> {
     let (key, user) = app.store.key_by_hash(&key_hash(key)).await?.ok_or_else(wrong_key)?;
     let now = crate::now();
-    if user.disabled || key.revoked.is_some() || key.expires.is_some_and(|expires| expires <= now) {
-        return Err(wrong_key());
-    }
-    let role = key.role.shared_with(user.role);
+    let role = role_of(&key, &user, now).ok_or_else(wrong_key)?;
     if key.is_touch_due(now) {
         app.store.touch_key(&key.id).await?;
     }
@@ -214,7 +212,12 @@ async fn caller_by_token(app: &Shared, token: &str) -> Answer<Caller> {
         return Err(wrong_key());
     }
     let role = bearer.role.shared_with(user.role);
-    Ok(Caller { key: Some(format!("{BY_TOKEN}{}", user.name)), user: user.name, role, expires: None })
+    Ok(Caller {
+        key: Some(format!("{BY_TOKEN}{}", user.name)),
+        user: user.name,
+        role,
+        expires: bearer.expires,
+    })
 }
 
 #[cfg(test)]

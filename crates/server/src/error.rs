@@ -26,6 +26,8 @@ pub(crate) struct ApiError {
     pub(crate) paths: Vec<String>,
     /// For callers inside of this process: nothing went wrong, and nothing was done. A person has to decide on this action.
     pub(crate) waits_for: Option<Box<serde_json::Value>>,
+    /// The audit has it.
+    pub(crate) recorded: bool,
 }
 
 /// The body of every error.
@@ -64,6 +66,7 @@ impl ApiError {
             retry_after: None,
             paths: Vec::new(),
             waits_for: None,
+            recorded: false,
         }
     }
 

@@ -5,45 +5,81 @@ use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::http::StatusCode;
 use rustix::fs::{CWD, Mode, OFlags, openat};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{Answer, ApiError};
 
-/// Places of users, by name.
-#[derive(Debug, Default)]
-pub(crate) struct PerUser(Mutex<HashMap<String, Arc<Semaphore>>>);
+/// Places that are taken, by user. How many there are is said by whoever takes one: it goes by their role at that moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PerUser(Arc<Mutex<HashMap<String, u64>>>);
+
+/// Free again when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    all: PerUser,
+    user: String,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.all.taken();
+        if let Some(count) = taken.get_mut(&self.user) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                taken.remove(&self.user);
+            }
+        }
+    }
+}
 
 impl PerUser {
-    fn take(&self, user: &str, most: u32) -> Option<OwnedSemaphorePermit> {
-        let of_user = {
-            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(all.entry(user.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(most as usize))))
-        };
-        of_user.try_acquire_owned().ok()
+    fn taken(&self) -> MutexGuard<'_, HashMap<String, u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn of(&self, user: &str) -> u64 {
+        self.taken().get(user).copied().unwrap_or(0)
+    }
+
+    /// None: as many as may be are taken.
+    pub(crate) fn take(&self, user: &str, most: u64) -> Option<Place> {
+        let mut taken = self.taken();
+        let count = taken.get(user).copied().unwrap_or(0);
+        if count >= most {
+            return None;
+        }
+        taken.insert(user.to_owned(), count + 1);
+        drop(taken);
+        Some(Place { all: self.clone(), user: user.to_owned() })
+    }
+
+    /// For what is there already.
+    pub(crate) fn count_in(&self, user: &str) -> Place {
+        *self.taken().entry(user.to_owned()).or_default() += 1;
+        Place { all: self.clone(), user: user.to_owned() }
     }
 }
 
 /// The right to hold one more answer open.
 #[derive(Debug)]
 pub(crate) struct Held {
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 /// Bodies of one user that are kept at a time: each may be as large as what is left of their disk.
-const STAGED: u32 = 2;
+const STAGED: u64 = 2;
 
 impl App {
     /// For a stream, or for a wait that goes on while nothing is done.
     pub(crate) fn hold(&self, caller: &Caller) -> Answer<Held> {
         let most = self.config.role(caller.role).quotas.streams;
-        let place = self.held.take(&caller.user, most).ok_or_else(|| {
+        let place = self.held.take(&caller.user, u64::from(most)).ok_or_else(|| {
             ApiError::too_many(
                 format!("{most} streams and waits of yours are open, and that is your quota"),
                 "wait until one has ended, or close one",
@@ -131,6 +167,18 @@ mod tests {
         assert!(places.take("ada", 1).is_none() && places.take("bob", 1).is_some());
         drop(first);
         assert!(places.take("ada", 1).is_some());
+        assert!(places.taken().is_empty());
+    }
+
+    #[test]
+    fn how_many_there_are_goes_by_the_role_of_the_moment() {
+        let places = PerUser::default();
+        let _first = places.take("ada", 1).unwrap();
+        let second = places.take("ada", 2).unwrap();
+        assert!(places.take("ada", 1).is_none() && places.take("ada", 2).is_none());
+        let _there = places.count_in("ada");
+        drop(second);
+        assert!(places.of("ada") == 2 && places.take("ada", 2).is_none());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use ringfence_service::open_session;
 use ringfence_store::{AuditEntry, AuditFilter, AuditRow, SandboxRow, Store, StoreError};
 use serde_json::{Value, json};
 
-use crate::app::App;
+use crate::app::{App, Permit};
 use crate::blocking;
 use crate::error::Answer;
 use crate::http::facts;
@@ -19,10 +19,12 @@ pub(crate) const START: &str = "process.start";
 const END: &str = "process.end";
 
 /// Who started it, in which request.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) user: String,
     pub(crate) request_id: Option<String>,
+    /// It is one of its user's commands until its end is seen.
+    pub(crate) permit: Option<Permit>,
 }
 
 type Commands = BTreeMap<u32, Started>;
@@ -40,7 +42,9 @@ impl LeftRunning {
             if let Some((id, process)) = about(&row)
                 && sandboxes.iter().any(|row| row.id == id)
             {
-                this.add(&id, process, Started { user: row.entry.user, request_id: row.entry.request_id });
+                let started =
+                    Started { user: row.entry.user, request_id: row.entry.request_id, permit: None };
+                this.add(&id, process, started);
             }
         }
         for row in rows(store, END, since).await? {
@@ -132,6 +136,13 @@ fn entry(row: &SandboxRow, started: &Started, result: Value, denials: Value) -> 
 }
 
 impl App {
+    /// What another server left running is somebody's commands too.
+    pub(crate) fn count_left_running(&self) {
+        for started in self.left.all().values_mut().flat_map(BTreeMap::values_mut) {
+            started.permit.get_or_insert_with(|| self.count_in(&started.user));
+        }
+    }
+
     /// Write down the ends of commands that nobody has written down yet.
     pub(crate) async fn look_for_ends(&self) -> Answer<()> {
         let sandboxes: Vec<String> = self.left.all().keys().cloned().collect();

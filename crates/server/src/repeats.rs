@@ -1,5 +1,6 @@
 //! Requests that may be sent twice: with an `Idempotency-Key`, a POST is carried out once, and whoever sends it again gets
-//! the first answer. A stream that was begun once is taken up from its beginning; the secret of a key is told once only.
+//! the first answer, as long as there is room for it: see `tally`. A stream that was begun once is taken up from its
+//! beginning; the secret of a key is told once only.
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
@@ -17,6 +18,8 @@ use crate::http::events;
 
 const HEADER: &str = "idempotency-key";
 const LONGEST: usize = 255;
+/// Of what is kept with an answer.
+const LONGEST_ROUTE: usize = 1024;
 /// Longer answers are not kept: the request is carried out, and can't be repeated.
 const MOST_ANSWER: usize = 8 << 20;
 /// Where a secret is in the answer, which is kept without it.
@@ -42,6 +45,12 @@ pub(crate) async fn once(
         )
     })?;
     let route = request.uri().path().to_owned();
+    if route.len() > LONGEST_ROUTE {
+        return Err(ApiError::bad(
+            "the path is too long to be repeated",
+            "leave Idempotency-Key out, or use a shorter path",
+        ));
+    }
     if route.ends_with("/ticket") {
         return Err(ApiError::bad(
             "a ticket is good once, and can't be told again",
@@ -90,6 +99,17 @@ pub(crate) async fn once(
 
 fn told_again(app: &Shared, caller: &Caller, answer: Answered) -> Result<Response, ApiError> {
     let headers = answer.headers.unwrap_or_default();
+    if headers["let_go"] == true {
+        return Err(ApiError::new(
+            StatusCode::GONE,
+            "answer_let_go",
+            format!(
+                "the request was carried out, with the status {}; its answer is kept no longer, and it is not carried out again",
+                answer.status
+            ),
+            "look at what it made; use a new Idempotency-Key to begin anew",
+        ));
+    }
     let mut response = match headers["stream"].as_str() {
         Some(stream) => {
             let log = app.streams.whole(&caller.user, stream).ok_or_else(|| {
@@ -100,7 +120,7 @@ fn told_again(app: &Shared, caller: &Caller, answer: Answered) -> Result<Respons
                     "send \"keep\": true with what should outlive its reader; use a new Idempotency-Key to begin anew",
                 )
             })?;
-            events(&log, None, app.hold(caller)?)
+            events(app, caller, &log, None, app.hold(caller)?)
         }
         None => {
             let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
@@ -146,5 +166,9 @@ async fn keep(app: &Shared, named: RequestKey<'_>, response: Response) -> Result
         body: if named.route == KEYS { without_secret(&body) } else { body.to_vec() },
     };
     app.store.idempotency().finish(named, &answer).await?;
+    // It was done, and is in the database: room for it is made, and if not now then with the next.
+    if let Err(error) = app.answer_kept(named.user, answer.body.len() as u64).await {
+        tracing::warn!(%error, "answers that are kept were not counted");
+    }
     Ok(Response::from_parts(parts, Body::from(body)))
 }

@@ -1,8 +1,7 @@
 //! From options to a server that runs until it is told to stop.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ringfence_sandbox::limits_processors;
@@ -27,7 +26,9 @@ use crate::mask::Mask;
 use crate::metrics::Metrics;
 use crate::rates::Rates;
 use crate::recover::recover;
+use crate::standing::People;
 use crate::streams::Streams;
+use crate::tally::Tally;
 use crate::telemetry::Telemetry;
 use crate::tickets::Tickets;
 use crate::tls::{Certificates, TlsFiles};
@@ -163,8 +164,10 @@ async fn run(
     let app = Arc::new(App {
         actions: Watch::new(stopped.clone()),
         commands: Arc::new(Semaphore::new(config.server.commands as usize)),
-        commands_of: Mutex::new(HashMap::new()),
+        commands_of: PerUser::default(),
         held: PerUser::default(),
+        answers: Tally::default(),
+        shown: Tally::default(),
         staged: PerUser::default(),
         own_paths: own_paths(&places, &options, &config),
         mask: Mask::new(&places, options.config.as_deref()),
@@ -183,6 +186,7 @@ async fn run(
         first_token,
         tokens,
         tickets: Tickets::default(),
+        people: People::default(),
         disk: Measured::default(),
         usage: Usage::default(),
         limits_processors: limits_processors(),
@@ -190,6 +194,7 @@ async fn run(
         left: found.left,
     });
     app.metrics.sandboxes.set(found.living as i64);
+    app.count_left_running();
     let limits = app.config.limits;
     tokio::spawn(sweep_for_ever(Arc::clone(&app)));
     let mut serving = JoinSet::new();

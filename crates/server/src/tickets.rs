@@ -63,14 +63,19 @@ pub(crate) async fn by_ticket_or_key(
     let given = request.uri().query().and_then(|query| query.split('&').find_map(ticket_in));
     match (given, what) {
         (Some(given), Some(what)) if !request.headers().contains_key(header::AUTHORIZATION) => {
-            let caller = app.tickets.redeem(given, &what).ok_or_else(|| {
+            let wrong = || {
                 ApiError::new(
                     StatusCode::UNAUTHORIZED,
                     "wrong_ticket",
                     "the ticket is not valid here",
                     "ask for another: it is good once, for half a minute and for one sandbox",
                 )
-            })?;
+            };
+            let caller = app.tickets.redeem(given, &what).ok_or_else(wrong)?;
+            // It is good no longer than the key that it was asked for with.
+            if !app.still_stands(&caller).await? {
+                return Err(wrong());
+            }
             request.extensions_mut().insert(caller);
             Ok(next.run(request).await)
         }

@@ -133,8 +133,15 @@ impl Usage {
                 return Err(no_time_left(beyond, until));
             }
         }
-        inner.times.entry(caller.user.clone()).or_default().running.push(now);
-        Ok(RunClock { usage: self.clone(), user: caller.user.clone(), begun: now })
+        drop(inner);
+        Ok(self.begin(&caller.user))
+    }
+
+    /// The same, whatever is left.
+    pub(crate) fn begin(&self, user: &str) -> RunClock {
+        let now = Instant::now();
+        self.inner().times.entry(user.to_owned()).or_default().running.push(now);
+        RunClock { usage: self.clone(), user: user.to_owned(), begun: now }
     }
 
     fn claim(&self, user: &str, claim: Claim, held: [Claim; 2], most: [Most; 2]) -> Answer<Claimed> {

@@ -55,10 +55,10 @@ pub use run_facts::{RunFacts, UsageFacts};
 pub use runs::{Explanation, PreparedRun, RunReport, RunSpec, explain, prepare, run};
 pub use sessions::{
     Changes, Committed, SessionCreate, SessionCreated, SessionRow, Since, SnapshotRow, TakenSnapshot,
-    commit_session, create_session, export_snapshot, finish_commit, fork_session, import_snapshot,
-    list_sessions, list_snapshots, look_at_snapshot, model_of, open_session, read_snapshot, remove_session,
-    remove_session_by_force, remove_snapshot, rollback_session, session_changes, take_snapshot, undo_commit,
-    unreadable_sessions, verify_snapshots, write_snapshot,
+    commit_reviewed, commit_session, create_session, export_snapshot, finish_commit, fork_session,
+    import_snapshot, list_sessions, list_snapshots, look_at_snapshot, model_of, open_session, read_snapshot,
+    remove_session, remove_session_by_force, remove_snapshot, review_changes, rollback_session,
+    session_changes, take_snapshot, undo_commit, unreadable_sessions, verify_snapshots, write_snapshot,
 };
 pub use setup::{
     Client, FileChange, LINK_BEGINS, SetupMode, SetupPlan, SetupScope, SetupSpec, WrappedRun, apply_setup,
@@ -71,5 +71,5 @@ pub use trees::{TreeError, TreeLook, look_at_tree, read_tree, write_tree};
 pub use trust::{TrustedFile, revoke, trust, trusted_files};
 pub use workspaces::{
     NamedWorkspace, WorkspaceRow, create_workspace, list_workspaces, remove_workspace, tenant_usage,
-    use_workspace, workspace_bytes,
+    use_workspace, workspace_bytes, workspaces_named,
 };

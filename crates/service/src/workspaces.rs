@@ -214,9 +214,21 @@ fn mount_image(directory: &Path) -> Result<PathBuf, ServiceError> {
 
 /// All workspaces, with what they hold.
 pub fn list_workspaces(places: &Places) -> Result<Vec<WorkspaceRow>, ServiceError> {
+    workspaces_named(places, |_| true)
+}
+
+/// Those of these names. Of the others no file is looked at.
+pub fn workspaces_named(
+    places: &Places,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<WorkspaceRow>, ServiceError> {
+    let names: Vec<String> = names(places)?.into_iter().filter(|name| wanted(name)).collect();
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
     let sessions = list_sessions(places, false)?;
     let mut rows = Vec::new();
-    for name in names(places)? {
+    for name in names {
         let directory = directory(places, &name)?;
         let image = fs::symlink_metadata(directory.join(IMAGE)).ok().filter(fs::Metadata::is_file);
         let (bytes, files) = match &image {

@@ -133,6 +133,49 @@ impl Idempotency {
         Ok(transaction.commit().await?)
     }
 
+    /// How many bytes of answers are kept for this user.
+    pub async fn kept(&self, user: &str) -> Result<u64, StoreError> {
+        let sum: Option<i64> =
+            sqlx::query_scalar("SELECT SUM(LENGTH(body)) FROM answers WHERE user_name = $1")
+                .bind(user)
+                .fetch_one(self.store.readers())
+                .await?;
+        Ok(sum.unwrap_or(0).unsigned_abs())
+    }
+
+    /// Lets answers of this user go, the oldest first, until no more than so many bytes are kept; says how many are. That
+    /// those requests were carried out, and with which status, stays known: their headers are `{"let_go":true}` then.
+    pub async fn let_go(&self, user: &str, most: u64) -> Result<u64, StoreError> {
+        let mut transaction = self.store.write().await?;
+        let rows: Vec<(String, String, i64)> = sqlx::query_as(
+            "SELECT route, request_key, LENGTH(body) FROM answers
+             WHERE user_name = $1 AND LENGTH(body) > 0 ORDER BY begun DESC",
+        )
+        .bind(user)
+        .fetch_all(&mut *transaction)
+        .await?;
+        let mut kept = 0;
+        for (route, key, bytes) in rows {
+            let bytes = bytes.unsigned_abs();
+            if kept + bytes <= most {
+                kept += bytes;
+                continue;
+            }
+            sqlx::query(
+                "UPDATE answers SET headers = $1, body = NULL
+                 WHERE user_name = $2 AND route = $3 AND request_key = $4",
+            )
+            .bind(serde_json::json!({ "let_go": true }).to_string())
+            .bind(user)
+            .bind(route)
+            .bind(key)
+            .execute(&mut *transaction)
+            .await?;
+        }
+        transaction.commit().await?;
+        Ok(kept)
+    }
+
     /// Takes away what is older than a day, and what other instances did not finish; says how many.
     pub async fn purge(&self) -> Result<u64, StoreError> {
         let mut transaction = self.store.write().await?;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use sqlx::sqlite::SqliteRow;
-use sqlx::{FromRow, Row};
+use sqlx::{FromRow, QueryBuilder, Row, Sqlite};
 
 use crate::makers::kept;
 use crate::page::word;
@@ -10,6 +10,11 @@ use crate::{Maker, Role, Store, StoreError, User};
 
 /// `last_used` is written at most this often for each key, so that reading stays reading.
 const TOUCH_EVERY: i64 = 60_000;
+
+const KEY_AND_USER: &str =
+    "SELECT k.id, k.user_name, k.role, k.label, k.created, k.expires, k.last_used, k.revoked,
+            u.role AS user_role, u.created AS user_created, u.disabled AS user_disabled
+     FROM api_keys k JOIN users u ON u.name = k.user_name";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
@@ -130,15 +135,20 @@ impl Store {
 
     /// The key and its user as they are, expired, revoked or disabled ones too: the caller says why it refuses.
     pub async fn key_by_hash(&self, secret_hash: &[u8; 32]) -> Result<Option<(Key, User)>, StoreError> {
-        let row: Option<SqliteRow> = sqlx::query(
-            "SELECT k.id, k.user_name, k.role, k.label, k.created, k.expires, k.last_used, k.revoked,
-                    u.role AS user_role, u.created AS user_created, u.disabled AS user_disabled
-             FROM api_keys k JOIN users u ON u.name = k.user_name WHERE k.secret_hash = $1",
-        )
-        .bind(hex(secret_hash))
-        .fetch_optional(self.readers())
-        .await?;
-        let Some(row) = row else { return Ok(None) };
+        let mut query = QueryBuilder::new(KEY_AND_USER);
+        query.push(" WHERE k.secret_hash = ").push_bind(hex(secret_hash));
+        self.key_and_user(query).await
+    }
+
+    /// The same, by its id.
+    pub async fn key_by_id(&self, id: &str) -> Result<Option<(Key, User)>, StoreError> {
+        let mut query = QueryBuilder::new(KEY_AND_USER);
+        query.push(" WHERE k.id = ").push_bind(id);
+        self.key_and_user(query).await
+    }
+
+    async fn key_and_user(&self, mut query: QueryBuilder<Sqlite>) -> Result<Option<(Key, User)>, StoreError> {
+        let Some(row) = query.build().fetch_optional(self.readers()).await? else { return Ok(None) };
         let key = Key::from_row(&row)?;
         let user = User {
             name: key.user.clone(),

@@ -27,8 +27,8 @@ pub use actions::{
     Scope,
 };
 pub use audit::{
-    Anchor, Audit, AuditEntry, AuditFilter, AuditHead, AuditProblem, AuditRow, AuditVerdict, FoldReport,
-    REDACTED, TornRecord, redact, spool_append,
+    Anchor, Audit, AuditEntry, AuditFilter, AuditHead, AuditProblem, AuditRow, AuditVerdict, ExportPage,
+    FoldReport, REDACTED, TornRecord, redact, spool_append,
 };
 pub use clock::Clock;
 pub use decisions::{Decisions, NewRemembered, Remembered};

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from ringfence import Ringfence, WaitingForApproval
+from ringfence._generated import operations
 from ringfence._generated.models import RunRequestOptions
 from ringfence.errors import Conflict, NotFound
 from serving import Server
@@ -17,6 +18,8 @@ from serving import Server
 def test_snapshots(ringfence: Ringfence) -> None:
     with ringfence.sandboxes.create(workspace="private") as sandbox:
         sandbox.files.write("a", "one")
+        # More than a body that the server reads whole: it comes back as a stream, without an Idempotency-Key.
+        sandbox.run("head -c 17000000 /dev/urandom > large", check=True)
         taken = sandbox.snapshots.take("before")
         assert (taken.name, taken.sandbox) == ("before", sandbox.id)
         sandbox.files.write("a", "two")
@@ -72,6 +75,8 @@ def test_what_listens_inside_is_reached(ringfence: Ringfence, key: str) -> None:
             assert (process.info() or {}).get("result") is None, "it listens, or has not ended"
         address = sandbox.ports.show(8000)
         assert sandbox.ports.list() == [8000] and address == sandbox.ports.url(8000)
+        # A ticket is told once, so that the server refuses an Idempotency-Key for it.
+        assert sandbox.send(operations.ports_ticket(sandbox.id, 8000)).ticket
         owner = {"Authorization": f"Bearer {key}"}
         assert httpx.get(sandbox.ports.url(8000, "page"), headers=owner, trust_env=False).text == "from inside"
         assert httpx.get(sandbox.ports.url(8000, "page"), trust_env=False).status_code == 401

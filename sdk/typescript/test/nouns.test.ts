@@ -53,6 +53,8 @@ test("snapshots", async () => {
   await ringfence.sandboxes.with(
     async (sandbox) => {
       await sandbox.files.write("a", "one");
+      // More than a body that the server reads whole: it comes back as a stream, without an Idempotency-Key.
+      await sandbox.run("head -c 17000000 /dev/urandom > large", { check: true });
       taken = (await sandbox.snapshots.take("before")).id;
       await sandbox.files.write("a", "two");
       assert.deepEqual((await sandbox.diff({ since: taken })).map((one) => [one.path, one.change]), [["a", "changed"]]);

@@ -2,6 +2,7 @@
 
 mod actions;
 mod approvals;
+mod bounds;
 mod ceilings;
 mod crowd;
 mod disk;
@@ -16,6 +17,9 @@ mod life;
 mod pool;
 mod ports;
 mod recorded;
+mod refusals;
+mod reviewed;
+mod revoked;
 mod routes;
 mod runs;
 mod sandboxes;

@@ -33,11 +33,14 @@ pub struct CommitOptions {
     /// These paths, and what is in them; all if there are none.
     pub only: Vec<PathBuf>,
     pub guarding: Guarding,
+    /// What [`Overlay::review`] said of the changes that somebody has looked at: nothing else is applied.
+    pub reviewed: Option<String>,
 }
 
 impl Default for CommitOptions {
     fn default() -> Self {
-        Self { only: Vec::new(), guarding: Guarding::Protected { except: Vec::new(), also: Vec::new() } }
+        let guarding = Guarding::Protected { except: Vec::new(), also: Vec::new() };
+        Self { only: Vec::new(), guarding, reviewed: None }
     }
 }
 
@@ -87,21 +90,37 @@ impl Overlay {
             return Err(OverlayError::Unfinished);
         }
         let changes = self.changes()?;
-        let mut wanted = chosen(&changes, &options.only)?;
-        let mut left_out = self.leave_out(&changes, &mut wanted, &options.guarding)?;
-        let units = plan_units(&changes, &wanted);
-        let covered: BTreeSet<&Path> =
-            units.iter().flat_map(|unit| &unit.covers).map(|change| change.path.as_path()).collect();
-        let bound = wanted.difference(&covered);
-        left_out.extend(bound.map(|path| LeftOut { path: path.to_path_buf(), reason: LeftOutReason::Bound }));
+        let (units, left_out) = self.settle(&changes, options)?;
+        let covered = covered(&units);
         let applied: Vec<Change> =
             changes.iter().filter(|change| covered.contains(change.path.as_path())).cloned().collect();
         refuse_conflicts(&applied)?;
+        // Of the same changes that are applied: a file that is written to after this is not taken.
+        if let Some(reviewed) = &options.reviewed
+            && self.review(&changes, options)? != *reviewed
+        {
+            return Err(OverlayError::Altered);
+        }
         if !units.is_empty() {
             let (journal, staging) = self.arm(&units, steps)?;
             self.carry_out(journal, staging, steps)?;
         }
         Ok(CommitReport { applied, left_out })
+    }
+
+    /// What of these changes is applied, and what is left out.
+    pub(super) fn settle<'a>(
+        &self,
+        changes: &'a [Change],
+        options: &CommitOptions,
+    ) -> Result<(Vec<Planned<'a>>, Vec<LeftOut>), OverlayError> {
+        let mut wanted = chosen(changes, &options.only)?;
+        let mut left_out = self.leave_out(changes, &mut wanted, &options.guarding)?;
+        let units = plan_units(changes, &wanted);
+        let covered = covered(&units);
+        let bound = wanted.difference(&covered);
+        left_out.extend(bound.map(|path| LeftOut { path: path.to_path_buf(), reason: LeftOutReason::Bound }));
+        Ok((units, left_out))
     }
 
     /// Take out of `wanted` what is never committed.
@@ -257,6 +276,10 @@ fn chosen<'a>(changes: &'a [Change], only: &[PathBuf]) -> Result<BTreeSet<&'a Pa
         Some(unknown) => Err(OverlayError::NotAChange(unknown.clone())),
         None => Ok(select(changes, only)),
     }
+}
+
+fn covered<'a>(units: &[Planned<'a>]) -> BTreeSet<&'a Path> {
+    units.iter().flat_map(|unit| unit.covers.iter().map(|change| change.path.as_path())).collect()
 }
 
 fn refuse_conflicts(applied: &[Change]) -> Result<(), OverlayError> {

@@ -24,6 +24,9 @@ pub enum OverlayError {
     /// The session wrote it while it was read.
     #[error("{} changed while it was read", .0.display())]
     Changing(PathBuf),
+    /// Nothing was committed.
+    #[error("nothing was committed, because what the session changed is no longer what was looked at")]
+    Altered,
     #[error("an earlier commit was interrupted")]
     Unfinished,
     #[error("there is no interrupted commit")]
@@ -50,6 +53,7 @@ impl OverlayError {
             }
             Self::NotAChange(_) => "name a path of the list of changes, relative to the workspace",
             Self::Changing(_) => "stop what writes there in the session, and commit again",
+            Self::Altered => "look at the changes again, and commit those",
             Self::Unfinished => "finish it or undo it first",
             Self::NothingUnfinished => "commit the session's changes, if there are any",
             Self::Busy => "wait for it to end",

@@ -18,6 +18,7 @@ mod identity;
 mod journal;
 mod record;
 mod recover;
+mod review;
 mod stage;
 mod start;
 mod steps;
@@ -32,6 +33,8 @@ mod change_tests;
 mod commit_tests;
 #[cfg(test)]
 mod fault_tests;
+#[cfg(test)]
+mod review_tests;
 #[cfg(test)]
 mod scene_tests;
 

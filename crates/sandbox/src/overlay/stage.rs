@@ -74,8 +74,11 @@ impl Staging {
                 mkdirat(&parent, name, Mode::from_raw_mode(0o700)).map_err(|error| failed(error.into()))?;
             }
             EntryKind::Link => {
-                let to = open_any(upper, &change.path).and_then(|link| read_link(link, ""));
-                let made = to.and_then(|to| symlinkat(to, &parent, name));
+                let link = open_any(upper, &change.path).map_err(|error| failed(error.into()))?;
+                if Stamp::of(&link).map_err(|error| failed(error.into()))? != new.stamp {
+                    return Err(OverlayError::Changing(change.path.clone()));
+                }
+                let made = read_link(link, "").and_then(|to| symlinkat(to, &parent, name));
                 made.map_err(|error| failed(error.into()))?;
                 set_time(&parent, Path::new(name), new.stamp.modified)
                     .map_err(|error| failed(error.into()))?;

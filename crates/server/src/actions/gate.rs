@@ -144,6 +144,9 @@ pub(crate) async fn gate(
         }
     };
     let row = app.actions.decided(&app.store, row, wait).await?;
+    if held.is_some() {
+        app.check_standing(caller).await?;
+    }
     drop(held);
     match row.state {
         ActionState::Waiting => Ok(Gated::Waiting(Box::new(row))),
@@ -244,9 +247,9 @@ async fn ruled(
     entry.decision = Some("deny".into());
     entry.result["rule"] = ruling.rule.clone().into();
     app.record_without(entry, &intent.secrets).await?;
-    Err(ApiError::new(
+    let mut error = ApiError::new(
         StatusCode::FORBIDDEN,
-        DENIED_BY_RULE,
+        "denied_by_rule",
         format!(
             "the rule {:?} denies this {} action: {}",
             ruling.rule,
@@ -254,11 +257,10 @@ async fn ruled(
             judged.reasons.join("; ")
         ),
         "ask for less, or ask an admin to change the rules",
-    ))
+    );
+    error.recorded = true;
+    Err(error)
 }
-
-/// Written down where it is found, and not once more.
-pub(crate) const DENIED_BY_RULE: &str = "denied_by_rule";
 
 fn denied_by_a_person(row: &ActionRow) -> ApiError {
     let by = row.decided_by.as_deref().unwrap_or("somebody");
@@ -349,7 +351,9 @@ async fn add(
         expires: crate::now().saturating_add(rules.expires),
         decided,
     };
+    let bytes = new.request.to_string().len() as u64;
     let row = app.store.add_action(new).await?;
+    app.action_kept(&row.user, bytes).await?;
     let mut entry = entry(caller, request_id, intent, judged);
     entry.kind = "action.submit".into();
     entry.target = Some(row.id.clone());

@@ -11,7 +11,7 @@ mod sweep;
 mod watch;
 
 pub use decide::{Decider, cancel_action, decide_action, forget_decision};
-pub(crate) use gate::{Claim, DENIED_BY_RULE, Gated, Pass, gate, pass, pass_at_once, submit};
+pub(crate) use gate::{Claim, Gated, Pass, gate, pass, pass_at_once, submit};
 pub(crate) use intent::{Intent, handed_in, suspicious, typed_commands};
 pub use sweep::{expire_actions, fold_spool, spool_directory};
 pub(crate) use sweep::{fail_interrupted, sweep_for_ever};

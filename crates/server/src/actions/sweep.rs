@@ -96,8 +96,12 @@ async fn sweep(app: &Shared, last: &mut i64, seldom: bool) -> Result<(), StoreEr
             tracing::warn!(path = %torn.path.display(), why = torn.why, "a record of the spool is torn, and kept");
         }
         app.store.decisions().purge().await?;
-        app.store.forget_actions(Clock::system().now() - KEPT).await?;
-        app.store.idempotency().purge().await?;
+        if app.store.forget_actions(Clock::system().now() - KEPT).await? > 0 {
+            app.shown.forget();
+        }
+        if app.store.idempotency().purge().await? > 0 {
+            app.answers.forget();
+        }
         if let Err(error) = app.drop_old().await {
             tracing::warn!(why = error.message, "files of sandboxes that ended long ago are not removed");
         }

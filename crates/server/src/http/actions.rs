@@ -5,6 +5,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use futures_util::StreamExt;
 use ringfence_store::{ActionFilter, ActionRow, ActionState, Decision, Remembered, Role, Scope};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,7 +18,6 @@ use super::creation::CreateRequest;
 use super::exec::{ExecRequest, exec_intent};
 use super::files::delete_intent;
 use super::pages::page_size;
-use super::people::record_refusal;
 use super::run::RunRequest;
 use crate::actions::{
     Decider, Intent, cancel_action, decide_action, expire_actions, follow, forget_decision,
@@ -28,6 +28,8 @@ use crate::auth::Caller;
 use crate::body::{Asked, Body, Named};
 use crate::doors::RequestId;
 use crate::error::{Answer, ApiError, ErrorBody};
+use crate::refusals::record_refusal;
+use crate::standing::until_revoked;
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
@@ -40,6 +42,8 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(deny))
         .routes(routes!(cancel))
 }
+
+const LONGEST_REASON: usize = 4096;
 
 /// What a request that has no body says about its approval.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -178,10 +182,7 @@ pub(crate) async fn submit(
     };
     match submitted.await {
         Ok(row) => Ok((StatusCode::CREATED, Json(row.into()))),
-        Err(error) => {
-            record_refusal(&app, &caller, &request_id, "action.submit", &error).await?;
-            Err(error)
-        }
+        Err(error) => Err(record_refusal(&app, &caller, &request_id, "action.submit", error).await?),
     }
 }
 
@@ -330,6 +331,10 @@ async fn decide(
         let remember = remember
             .parse::<Scope>()
             .map_err(|error| ApiError::bad(error.to_string(), "say once, session, hour or always"))?;
+        // It is in the audit, for ever.
+        if request.reason.as_ref().is_some_and(|reason| reason.len() > LONGEST_REASON) {
+            return Err(ApiError::bad("the reason is too long", "say it in 4096 bytes or less"));
+        }
         let by = decider(caller, request_id);
         Ok(decide_action(&app.store, &by, id, decision, remember, request.reason.as_deref()).await?)
     };
@@ -338,10 +343,7 @@ async fn decide(
             app.actions.tell();
             Ok(Json(row.into()))
         }
-        Err(error) => {
-            record_refusal(app, caller, request_id, "action.decide", &error).await?;
-            Err(error)
-        }
+        Err(error) => Err(record_refusal(app, caller, request_id, "action.decide", error).await?),
     }
 }
 
@@ -406,7 +408,8 @@ pub(crate) async fn events(
     };
     let user = seen_by(&caller);
     let held = app.hold(&caller)?;
-    let stream = Sse::new(follow(app, after, user, held)).keep_alive(KeepAlive::default());
+    let events = follow(app.clone(), after, user, held).take_until(until_revoked(app, caller));
+    let stream = Sse::new(events).keep_alive(KeepAlive::default());
     Ok(([("x-accel-buffering", "no")], stream).into_response())
 }
 

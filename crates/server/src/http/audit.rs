@@ -1,10 +1,12 @@
 //! `/v1/audit`: what happened, and the proof that the record is whole.
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use ringfence_store::{AuditFilter, Role};
+use futures_util::stream::try_unfold;
+use ringfence_store::{AuditFilter, Role, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -105,9 +107,20 @@ pub(crate) async fn export(
     Asked(query): Asked<ExportQuery>,
 ) -> Answer<Response> {
     caller.needs(Role::Admin)?;
-    let mut bytes = Vec::new();
-    app.store.audit().export(&mut bytes, query.from).await?;
-    Ok(([(header::CONTENT_TYPE, "application/jsonl")], bytes).into_response())
+    let audit = app.store.audit();
+    // The first page before the answer begins, so that a database that can't be read is an error and no empty chain.
+    let first = audit.export_page(query.from).await?;
+    let pages = try_unfold(first, move |page| {
+        let audit = audit.clone();
+        async move {
+            if page.rows == 0 {
+                return Ok(None);
+            }
+            let next = audit.export_page(page.next).await?;
+            Ok::<_, StoreError>(Some((Bytes::from(page.lines), next)))
+        }
+    });
+    Ok(([(header::CONTENT_TYPE, "application/jsonl")], axum::body::Body::from_stream(pages)).into_response())
 }
 
 #[derive(Debug, Serialize, ToSchema)]

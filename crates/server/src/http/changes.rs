@@ -8,7 +8,9 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use ringfence_policy::ActionKind;
 use ringfence_service::workers::{ForkOrder, Order, Report};
-use ringfence_service::{ErrorCode, Since, commit_session, remove_session, session_changes};
+use ringfence_service::{
+    ErrorCode, ServiceError, Since, commit_reviewed, remove_session, review_changes, session_changes,
+};
 use ringfence_store::{Outcome, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -19,7 +21,7 @@ use utoipa_axum::routes;
 use super::actions::ActionAnswer;
 use super::bounds::{Millis, Within};
 use super::creation::{Begun, CreateRequest, ForkOf, begin, enforced, take_back};
-use super::people::{entry, entry_in, record_refusal};
+use super::people::{entry, entry_in};
 use super::sandboxes::SandboxAnswer;
 use super::snapshots::find;
 use crate::actions::{Claim, Gated, Intent, handed_in, pass, suspicious};
@@ -32,6 +34,7 @@ use crate::error::{Answer, ApiError, ErrorBody};
 use crate::launch::Worker;
 use crate::metrics::Start;
 use crate::owed::merge;
+use crate::refusals::record_refusal;
 
 /// What one request makes.
 const MOST_FORKS: u64 = 16;
@@ -162,17 +165,15 @@ pub(crate) async fn commit(
     let (row, _) = app.kept_sandbox(&caller, &id).await?;
     let only = request.only.iter().map(|path| below(path)).collect::<Answer<Vec<_>>>()?;
     let places = app.places_of(&row.user)?;
-    let (looked_at, at) = (places.clone(), id.clone());
-    let found = blocking(move || match session_changes(&looked_at, &at, &Since::Start) {
-        Err(error) if error.code == ErrorCode::BadRequest => Err(nothing_to_commit()),
-        found => Ok(found?),
-    });
-    let found = found.await?;
+    let (looked_at, at, of) = (places.clone(), id.clone(), only.clone());
+    let (found, reviewed) = blocking(move || review_changes(&looked_at, &at, of).map_err(refused)).await?;
     // What was looked at is what may be applied: anything written since is another action.
     let diff = blake3::hash(&found.text).to_hex().to_string();
     let claim = Claim { action: request.action, wait_ms: request.wait_ms };
-    let mut intent = Intent::in_sandbox(ActionKind::Commit, &id, &(&request.only, &diff), claim)?;
-    intent.shown = json!({ "sandbox": id, "only": request.only, "diff": handed_in(&found.text) });
+    let mut intent = Intent::in_sandbox(ActionKind::Commit, &id, &(&request.only, &diff, &reviewed), claim)?;
+    intent.shown = json!({
+        "sandbox": id, "only": request.only, "diff": handed_in(&found.text), "changes": reviewed,
+    });
     intent.asks.suspicions = suspicious(&[("the diff".to_owned(), &found.text)]);
     intent.target = Some(id.clone());
     let pass = match pass(&app, &caller, &request_id, intent.asked_by(&app, &caller, &row.user)).await? {
@@ -180,15 +181,20 @@ pub(crate) async fn commit(
         Err(waiting) => return Ok(waiting),
     };
     let session = id.clone();
-    let committed = blocking(move || match commit_session(&places, &session, only) {
-        Err(error) if error.code == ErrorCode::BadRequest => Err(nothing_to_commit()),
-        Err(mut error) if error.code == ErrorCode::Commit => {
-            error.hint = error.hint.replace("--only", "`only`");
-            Err(error.into())
+    // Whoever decided may have taken their time, and processes of the sandbox went on meanwhile.
+    let committed =
+        blocking(move || commit_reviewed(&places, &session, only, reviewed).map_err(refused)).await;
+    let report = match committed {
+        Ok(committed) => json!(committed.report),
+        Err(error) => {
+            let mut about = json!({ "error": error.code });
+            pass.add_to(&mut about);
+            let entry = entry_in(&app, &caller, &request_id, "sandbox.commit", &id, about.clone()).await?;
+            app.record(entry).await?;
+            pass.finish(Outcome::Failed, about).await?;
+            return Err(error);
         }
-        committed => Ok(committed?),
-    });
-    let report = json!(committed.await?.report);
+    };
     let mut about = json!({ "applied": report["applied"].as_array().map(Vec::len) });
     pass.add_to(&mut about);
     let entry = entry_in(&app, &caller, &request_id, "sandbox.commit", &id, about.clone()).await?;
@@ -198,11 +204,18 @@ pub(crate) async fn commit(
     Ok(Json(answer).into_response())
 }
 
-fn nothing_to_commit() -> ApiError {
-    ApiError::bad(
-        "there is nothing to commit: this sandbox writes to its workspace at once",
-        "make sandboxes with `overlay` to look at their changes first",
-    )
+fn refused(mut error: ServiceError) -> ApiError {
+    match error.code {
+        ErrorCode::BadRequest => ApiError::bad(
+            "there is nothing to commit: this sandbox writes to its workspace at once",
+            "make sandboxes with `overlay` to look at their changes first",
+        ),
+        ErrorCode::Commit => {
+            error.hint = error.hint.replace("--only", "`only`");
+            error.into()
+        }
+        _ => error.into(),
+    }
 }
 
 /// A path of the workspace and of nothing else.
@@ -316,8 +329,7 @@ async fn make(
         Ok(Begun::Making { orders, policy_digest, pass }) => (orders, policy_digest, pass),
         Ok(Begun::Waiting(row)) => return Ok(Gated::accepted(*row)),
         Err(error) => {
-            record_refusal(&app, &caller, &request_id, "sandbox.fork", &error).await?;
-            return Err(error);
+            return Err(record_refusal(&app, &caller, &request_id, "sandbox.fork", error).await?);
         }
     };
     // Goes on if the client goes away meanwhile: what was begun is finished or taken back.

@@ -22,7 +22,6 @@ use uuid::Uuid;
 
 use super::actions::ActionAnswer;
 use super::bounds::Millis;
-use super::people::record_refusal;
 use super::run::digest;
 use super::sandboxes::SandboxAnswer;
 use super::wanted::{SandboxWanted, check_variables, directory};
@@ -35,6 +34,7 @@ use crate::doors::RequestId;
 use crate::error::{Answer, ApiError, ErrorBody};
 use crate::launch::Worker;
 use crate::metrics::Start;
+use crate::refusals::record_refusal;
 use crate::usage::claim_of;
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
@@ -126,10 +126,7 @@ pub(crate) async fn create(
             Ok((StatusCode::CREATED, Json(answer)).into_response())
         }
         Ok(Begun::Waiting(row)) => Ok(Gated::accepted(*row)),
-        Err(error) => {
-            record_refusal(&app, &caller, &request_id, "sandbox.create", &error).await?;
-            Err(error)
-        }
+        Err(error) => Err(record_refusal(&app, &caller, &request_id, "sandbox.create", error).await?),
     }
 }
 

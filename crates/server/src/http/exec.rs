@@ -424,7 +424,7 @@ pub(crate) async fn exec_stream(
     if let Some(last) = headers.get("last-event-id").and_then(|value| value.to_str().ok()) {
         let resumed = app.streams.resume(&caller.user, last);
         let (log, last) = resumed.ok_or_else(|| ApiError::not_found("stream to take up at", last))?;
-        return Ok(events(&log, Some(last), app.hold(&caller)?));
+        return Ok(events(&app, &caller, &log, Some(last), app.hold(&caller)?));
     }
     let Body(request) = Body::<ExecRequest>::from_request(request, &()).await?;
     let held = app.hold(&caller)?;
@@ -433,10 +433,10 @@ pub(crate) async fn exec_stream(
         Begun::Running(running) => *running,
         Begun::Waiting(row) => return Ok(Gated::accepted(*row)),
     };
-    let log = EventLog::new(Uuid::now_v7().simple().to_string(), caller.user, on_disconnect);
+    let log = EventLog::new(Uuid::now_v7().simple().to_string(), caller.user.clone(), on_disconnect);
     app.streams.add(&log);
     app.metrics.streams.inc();
-    let response = events(&log, None, held);
+    let response = events(&app, &caller, &log, None, held);
     tokio::spawn(pump(app, running, log).in_current_span());
     Ok(response)
 }

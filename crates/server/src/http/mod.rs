@@ -50,6 +50,7 @@ use crate::auth::authenticate;
 use crate::doors::finish;
 use crate::error::ApiError;
 use crate::mcp;
+use crate::refusals::record_refusals;
 use crate::repeats::once;
 
 const BEARER: &str = "key";
@@ -147,13 +148,16 @@ pub const NOT_DESCRIBED: [(&str, &str); 10] = [
 pub(crate) fn router(app: Shared) -> Router {
     let (keyed, document) = parts();
     let body = app.config.limits.body.bytes() as usize;
-    let api = keyed.clone().layer(DefaultBodyLimit::max(body)).with_state(app.clone());
+    let refused = || middleware::from_fn_with_state(app.clone(), record_refusals);
     let keyed = keyed
-        .merge(mcp::routes(&app, api))
         .route("/run", post(run::run))
         .route("/run/stream", post(run::run_stream))
         .route("/metrics", get(status::metrics))
         .route(skills::INDEX, get(skills::index))
+        .layer(refused());
+    let api = keyed.clone().layer(DefaultBodyLimit::max(body)).with_state(app.clone());
+    let keyed = keyed
+        .merge(mcp::routes(&app, api))
         .layer(middleware::from_fn_with_state(app.clone(), once))
         .layer(middleware::from_fn_with_state(app.clone(), authenticate));
     let (open, _) = OpenApiRouter::<Shared>::new()
@@ -166,10 +170,12 @@ pub(crate) fn router(app: Shared) -> Router {
         .route("/v1/sandboxes/{id}/ports/{port}/http", any(ports::proxy))
         .route("/v1/sandboxes/{id}/ports/{port}/http/", any(ports::proxy))
         .route("/v1/sandboxes/{id}/ports/{port}/http/{*path}", any(ports::proxy))
+        .layer(refused())
         .layer(middleware::from_fn_with_state(app.clone(), once))
         .layer(middleware::from_fn_with_state(app.clone(), port_sockets::ticket_or_key));
     let (terminal, _) = OpenApiRouter::<Shared>::new().nest("/v1", terminal::routes()).split_for_parts();
-    let terminal = terminal.layer(middleware::from_fn_with_state(app.clone(), terminal::ticket_or_key));
+    let terminal =
+        terminal.layer(refused()).layer(middleware::from_fn_with_state(app.clone(), terminal::ticket_or_key));
     let text = Arc::new(serde_json::to_value(&document).unwrap_or_default());
     let document = move || {
         let text = Arc::clone(&text);

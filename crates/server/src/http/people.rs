@@ -14,7 +14,6 @@ use uuid::Uuid;
 
 use super::bounds::{Millis, PageLimit};
 use super::pages::page;
-use crate::actions::DENIED_BY_RULE;
 use crate::app::Shared;
 use crate::auth::{Caller, key_hash, new_key};
 use crate::blocking;
@@ -22,6 +21,7 @@ use crate::body::{Asked, Body, Named};
 use crate::doors::RequestId;
 use crate::error::{Answer, ApiError, ErrorBody};
 use crate::names::check_user_name;
+use crate::refusals::record_refusal;
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
@@ -117,23 +117,6 @@ pub(super) async fn entry_in(
     Ok(entry)
 }
 
-/// What was refused for want of a right is written down too: somebody tried.
-pub(crate) async fn record_refusal(
-    app: &Shared,
-    caller: &Caller,
-    request_id: &RequestId,
-    kind: &str,
-    error: &ApiError,
-) -> Answer<()> {
-    if error.status != StatusCode::FORBIDDEN || error.code == DENIED_BY_RULE {
-        return Ok(());
-    }
-    let mut entry =
-        entry(caller, request_id, kind, None, json!({ "code": error.code, "message": error.message }));
-    entry.decision = Some("deny".into());
-    app.record(entry).await
-}
-
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -216,6 +199,7 @@ pub(crate) async fn change_user(
     if let Some(disabled) = change.disabled {
         app.store.disable_user(&name, disabled).await?;
     }
+    app.people.tell();
     let result = json!({ "role": change.role, "disabled": change.disabled });
     app.record(entry(&caller, &request_id, "user.change", Some(name.clone()), result)).await?;
     let user = app.store.user(&name).await?.ok_or_else(missing)?;
@@ -235,6 +219,7 @@ pub(crate) async fn remove_user(
 ) -> Answer<StatusCode> {
     caller.needs(Role::Admin)?;
     app.store.remove_user(&name).await?;
+    app.people.tell();
     let places = app.places_of(&name)?;
     blocking(move || {
         for secret in stored_secrets(&places)?.names {
@@ -312,6 +297,8 @@ pub(crate) struct KeyRequest {
     expires_ms: Option<Millis>,
 }
 
+const LONGEST_LABEL: usize = 256;
+
 /// A key that was just made.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NewKeyAnswer {
@@ -337,6 +324,9 @@ pub(crate) async fn add_key(
             "a token ends by itself, and can't make a key that does not",
             "ask an admin for a key",
         ));
+    }
+    if request.label.as_ref().is_some_and(|label| label.len() > LONGEST_LABEL) {
+        return Err(ApiError::bad("the label is too long", "give one of 256 bytes or less"));
     }
     let user = request.user.unwrap_or_else(|| caller.user.clone());
     if user != caller.user {
@@ -402,10 +392,10 @@ pub(crate) async fn revoke_key(
             format!("a key of the role {} can't revoke one of the role {}", caller.role, key.role),
             "use a key of that role, or ask an admin",
         );
-        record_refusal(&app, &caller, &request_id, "key.revoke", &error).await?;
-        return Err(error);
+        return Err(record_refusal(&app, &caller, &request_id, "key.revoke", error).await?);
     }
     app.store.revoke_key(&id).await?;
+    app.people.tell();
     app.record(entry(&caller, &request_id, "key.revoke", Some(id), Value::Null)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,5 +1,5 @@
 //! WebSockets through a shown port: both ways once both sides have agreed to one, byte by byte. Each holds one of its caller's
-//! places, and ends with either side, with its sandbox and with the server.
+//! places, and ends with either side, with its sandbox, with its caller's key and with the server.
 
 use std::sync::Arc;
 
@@ -21,6 +21,7 @@ use crate::app::{Permit, Shared};
 use crate::auth::Caller;
 use crate::body::Named;
 use crate::error::{Answer, ApiError, ErrorBody};
+use crate::standing::until_revoked;
 use crate::tickets::{by_ticket_or_key, ticket_in};
 
 /// Those by which the two sides agree; they concern nobody in between.
@@ -118,6 +119,7 @@ pub(super) fn without_ticket(uri: &Uri) -> Uri {
 /// What is inside has agreed, or else `None`. Its answer goes out, and then what either side says.
 pub(super) fn agreed(
     app: &Shared,
+    caller: Caller,
     outside: OnUpgrade,
     answer: &mut hyper::Response<hyper::body::Incoming>,
     permit: Arc<Permit>,
@@ -137,6 +139,7 @@ pub(super) fn agreed(
     upgrade(response.headers_mut());
     let inside = hyper::upgrade::on(answer);
     let mut stopping = app.actions.stopping();
+    let revoked = until_revoked(app.clone(), caller);
     tokio::spawn(async move {
         let _permit = permit;
         let (Ok(outside), Ok(inside)) = tokio::join!(outside, inside) else { return };
@@ -149,6 +152,7 @@ pub(super) fn agreed(
                 () = copy(&mut from_client, &mut to_inside) => {}
                 () = copy(&mut from_inside, &mut to_client) => {}
                 _ = stopping.wait_for(|stop| *stop) => {}
+                () = revoked => {}
             }
         }
         let _ = outside.shutdown().await;

@@ -164,7 +164,7 @@ pub(crate) async fn proxy(
     let answer = tokio::time::timeout(PATIENCE, sender.send_request(inwards)).await;
     let mut answer = answer.map_err(|_| nobody(port))?.map_err(|_| nobody(port))?;
     if let Some(outside) = outside
-        && let Some(response) = agreed(&app, outside, &mut answer, permit)
+        && let Some(response) = agreed(&app, caller, outside, &mut answer, permit)
     {
         return Ok(response);
     }

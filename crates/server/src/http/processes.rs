@@ -66,10 +66,12 @@ pub(crate) async fn start(
     let (row, _) = app.own_sandbox(&caller, &id).await?;
     app.may_write(&row.user).await?;
     let intent = wanted.intent(&id)?.asked_by(&app, &caller, &row.user);
-    let pass = match gate(&app, &caller, &request_id, intent).await? {
-        Gated::Clear(clearance) => clearance.begin(&app).await?,
+    let clearance = match gate(&app, &caller, &request_id, intent).await? {
+        Gated::Clear(clearance) => clearance,
         Gated::Waiting(row) => return Ok(Gated::accepted(*row)),
     };
+    let permit = app.permit(&caller)?;
+    let pass = clearance.begin(&app).await?;
     let (command, secrets) = (masked_words(&wanted.argv, &[]), secret_values(&wanted.variables));
     let process = asked(&app, &caller, &id, move |sandbox: Sandbox| {
         let exec = wanted.exec(ExecStdio::Log { stdin: true, terminal: None });
@@ -85,7 +87,8 @@ pub(crate) async fn start(
     pass.add_to(&mut told);
     let entry = entry_in(&app, &caller, &request_id, START, &id, told).await?;
     app.record_without(entry, &secrets).await?;
-    app.left.add(&id, process, Started { user: caller.user, request_id: Some(request_id.0) });
+    let started = Started { user: caller.user, request_id: Some(request_id.0), permit: Some(permit) };
+    app.left.add(&id, process, started);
     pass.finish(Outcome::Done, json!({ "process": process })).await?;
     Ok((StatusCode::CREATED, Json(ProcessAnswer { process })).into_response())
 }

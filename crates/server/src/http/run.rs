@@ -26,7 +26,7 @@ use uuid::Uuid;
 
 use super::actions::ActionAnswer;
 use super::bounds::Millis;
-use super::people::{entry, record_refusal};
+use super::people::entry;
 use super::skill_runs::{Script, ScriptWanted};
 use super::wanted::{SandboxWanted, TIMEOUT_MS, check_variables, directory, without_nul};
 use crate::actions::{Claim, Gated, Intent, Pass, gate};
@@ -39,7 +39,9 @@ use crate::held::Held;
 use crate::launch::{Input, Pipes, Worker};
 use crate::output::{Characters, OUTPUT, collect, text};
 use crate::owed::{Owed, merge};
+use crate::refusals::record_refusal;
 use crate::repeats::STREAM;
+use crate::standing::until_revoked;
 use crate::streams::{EventLog, OnDisconnect, StreamEvent};
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
@@ -173,10 +175,7 @@ struct Resolved {
 impl RunRequest {
     async fn begin(self, app: &Shared, caller: &Caller, request_id: &RequestId) -> Answer<Begun> {
         match self.ordered(app, caller, request_id).await {
-            Err(error) => {
-                record_refusal(app, caller, request_id, "run", &error).await?;
-                Err(error)
-            }
+            Err(error) => Err(record_refusal(app, caller, request_id, "run", error).await?),
             begun => begun,
         }
     }
@@ -410,7 +409,7 @@ pub(crate) async fn run_stream(
             .streams
             .resume(&caller.user, last)
             .ok_or_else(|| ApiError::not_found("stream to take up at", last))?;
-        return Ok(events(&log, Some(last), app.hold(&caller)?));
+        return Ok(events(&app, &caller, &log, Some(last), app.hold(&caller)?));
     }
     let Body(request) = Body::<RunRequest>::from_request(request, &()).await?;
     let held = app.hold(&caller)?;
@@ -419,19 +418,26 @@ pub(crate) async fn run_stream(
         Begun::Ordered(ordered) => *ordered,
         Begun::Waiting(row) => return Ok(Gated::accepted(*row)),
     };
-    let log = EventLog::new(Uuid::now_v7().simple().to_string(), caller.user, on_disconnect);
+    let log = EventLog::new(Uuid::now_v7().simple().to_string(), caller.user.clone(), on_disconnect);
     app.streams.add(&log);
     app.metrics.streams.inc();
-    let response = events(&log, None, held);
+    let response = events(&app, &caller, &log, None, held);
     tokio::spawn(pump(app, ordered, log).in_current_span());
     Ok(response)
 }
 
-pub(crate) fn events(log: &Arc<EventLog>, last: Option<u64>, held: Held) -> Response {
+/// Until the last of them, until nobody listens, or until this caller may do so no longer.
+pub(crate) fn events(
+    app: &Shared,
+    caller: &Caller,
+    log: &Arc<EventLog>,
+    last: Option<u64>,
+    held: Held,
+) -> Response {
     let told = log.follow(last).inspect(move |_| {
-        // Until the last of them, or until nobody listens.
         let _ = &held;
     });
+    let told = told.take_until(until_revoked(app.clone(), caller.clone()));
     let stream = Sse::new(told).keep_alive(KeepAlive::default());
     ([("x-accel-buffering", "no"), (STREAM, log.id.as_str())], stream).into_response()
 }

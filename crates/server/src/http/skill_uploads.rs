@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use ringfence_policy::ActionKind;
 use ringfence_service::skills::{
-    EditsOf, SkillUpload, add_upload, lint_upload, remove_skill, validate_upload,
+    EditsOf, SkillUpload, add_upload, lint_upload, remove_skill, show_shared, validate_upload,
 };
 use ringfence_service::weighed;
 use ringfence_store::{Outcome, Role};
@@ -18,8 +18,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::actions::{ActionAnswer, ClaimQuery};
-use super::people::{entry, record_refusal};
-use super::skills::{ValidateQuery, rules, seen, told};
+use super::people::entry;
+use super::skills::{ValidateQuery, rules, seen, told, with_seen};
 use crate::actions::{Claim, Intent, pass};
 use crate::app::Shared;
 use crate::auth::Caller;
@@ -27,6 +27,7 @@ use crate::blocking;
 use crate::body::{Asked, Named};
 use crate::doors::RequestId;
 use crate::error::{Answer, ApiError, ErrorBody};
+use crate::refusals::record_refusal;
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
@@ -135,8 +136,7 @@ pub(crate) async fn upload(
     bytes: Bytes,
 ) -> Answer<Response> {
     if let Err(error) = may_upload(&app, &caller, &query) {
-        record_refusal(&app, &caller, &request_id, "skill.upload", &error).await?;
-        return Err(error);
+        return Err(record_refusal(&app, &caller, &request_id, "skill.upload", error).await?);
     }
     let permit = app.slot(&caller)?;
     let (places, called, looked_at) = (app.places.clone(), query.name.clone(), bytes.clone());
@@ -212,6 +212,15 @@ fn may_upload(app: &Shared, caller: &Caller, query: &UploadQuery) -> Answer<()> 
     Ok(())
 }
 
+/// What a skill is now; none where that can't be read.
+async fn version(app: &Shared, caller: &Caller, domain: &str, name: &str) -> Answer<Option<String>> {
+    let look = |places: &_, domain: &str, name: &str| {
+        let shown = show_shared(places, domain, name).ok();
+        Ok(shown.and_then(|shown| shown.digest).map(|digest| digest.to_string()))
+    };
+    with_seen(app, caller, (domain.to_owned(), name.to_owned()), look).await
+}
+
 /// Take a skill out of the library, of a domain that your role may overwrite. Its versions are kept.
 #[utoipa::path(
     delete, path = "/skills/{domain}/{name}", tag = "skills",
@@ -236,17 +245,27 @@ pub(crate) async fn delete(
             format!("the role {} may not remove skills of the domain `{domain}`", caller.role),
             "ask an admin",
         );
-        record_refusal(&app, &caller, &request_id, "skill.delete", &error).await?;
-        return Err(error);
+        return Err(record_refusal(&app, &caller, &request_id, "skill.delete", error).await?);
     }
     let (places, skill) = (app.places.clone(), format!("{domain}/{name}"));
     let claim = Claim { action: query.action, wait_ms: query.wait_ms };
     let kind = ActionKind::SkillDelete;
-    let intent = Intent::about(kind, &skill, &Value::Null, json!({ "skill": skill }), claim)?;
+    let version = version(&app, &caller, &domain, &name).await?;
+    let shown = json!({ "skill": skill, "version": version });
+    let intent = Intent::about(kind, &skill, &version, shown, claim)?;
     let pass = match pass(&app, &caller, &request_id, intent.asked_by(&app, &caller, &caller.user)).await? {
         Ok(pass) => pass,
         Err(waiting) => return Ok(waiting),
     };
+    // Whoever decided has looked at that version.
+    if self::version(&app, &caller, &domain, &name).await? != version {
+        return Err(ApiError::new(
+            StatusCode::CONFLICT,
+            "changed",
+            format!("the skill `{skill}` is not what it was when this was asked for"),
+            "look at it again, and ask again",
+        ));
+    }
     let gone = skill.clone();
     blocking(move || Ok(remove_skill(&places, None, &gone, EditsOf::Keep)?)).await?;
     let mut told = json!({});

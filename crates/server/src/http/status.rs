@@ -40,6 +40,10 @@ pub(crate) struct StatusAnswer {
 #[utoipa::path(get, path = "/status", tag = "status", responses((status = 200, body = StatusAnswer), (status = "4XX", body = ErrorBody)))]
 pub(crate) async fn status(State(app): State<Shared>, caller: Caller) -> Answer<Json<StatusAnswer>> {
     let admin = caller.role == Role::Admin;
+    let (commands_running, streams) = match admin {
+        true => (app.metrics.running.get(), app.streams.count()),
+        false => (app.commands_of.of(&caller.user) as i64, app.held.of(&caller.user) as usize),
+    };
     let filter = SandboxFilter {
         user: (!admin).then_some(caller.user),
         state: Some(SandboxState::Alive),
@@ -50,8 +54,8 @@ pub(crate) async fn status(State(app): State<Shared>, caller: Caller) -> Answer<
         version: env!("CARGO_PKG_VERSION"),
         uptime_ms: app.started.elapsed().as_millis() as u64,
         sandboxes: app.store.sandboxes(&filter).await?.len(),
-        commands_running: app.metrics.running.get(),
-        streams: app.streams.count(),
+        commands_running,
+        streams,
         audit_trouble: if admin { app.store.audit().anchor_trouble() } else { None },
     }))
 }

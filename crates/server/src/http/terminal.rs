@@ -28,10 +28,11 @@ use super::bounds::Millis;
 use super::exec::{Begun, ExecRequest, Running, Stdio, begin};
 use crate::actions::Claim;
 use crate::app::Shared;
-use crate::auth::Caller;
+use crate::auth::{Caller, wrong_key};
 use crate::body::Named;
 use crate::doors::RequestId;
 use crate::error::{Answer, ApiError, ErrorBody};
+use crate::standing::until_revoked;
 use crate::tickets::{GOOD_FOR, by_ticket_or_key};
 
 /// Until the first message.
@@ -189,6 +190,7 @@ async fn attend(
     socket: &mut WebSocket,
 ) -> Answer<()> {
     let start = first(socket).await?;
+    app.check_standing(caller).await?;
     let size = Stdio::Terminal { rows: start.rows, columns: start.columns };
     let claim = Claim { action: start.action, wait_ms: start.wait_ms };
     let request = ExecRequest::of_terminal(start.command, start.cwd, start.env, start.timeout_ms, claim);
@@ -200,7 +202,10 @@ async fn attend(
         }
     };
     let carried = match running.process.take_terminal() {
-        Some(terminal) => carry(&mut running, terminal, socket).await,
+        Some(terminal) => {
+            let revoked = until_revoked(app.clone(), caller.clone());
+            carry(&mut running, terminal, socket, revoked).await
+        }
         // It could not be started: its end says why.
         None => Ok(()),
     };
@@ -229,7 +234,7 @@ async fn first(socket: &mut WebSocket) -> Answer<Start> {
     }
 }
 
-/// The client is gone, or does not take what it is sent.
+/// The client is gone, does not take what it is sent, or may ask no longer.
 #[derive(Debug)]
 struct Gone;
 
@@ -283,7 +288,13 @@ async fn say(socket: &mut WebSocket, value: Value) -> Result<(), Gone> {
 
 /// Until the command has ended. A command may close its terminal and live on, and may open it again: the far end stays open as
 /// long as it lives, or it would be hung up on.
-async fn carry(running: &mut Running, terminal: File, socket: &mut WebSocket) -> Result<(), Gone> {
+async fn carry(
+    running: &mut Running,
+    terminal: File,
+    socket: &mut WebSocket,
+    revoked: impl Future<Output = ()>,
+) -> Result<(), Gone> {
+    tokio::pin!(revoked);
     let Screen { mut shown, mut keys, terminal } = Screen::new(terminal).map_err(|_| Gone)?;
     say(socket, json!({ "started": { "process": running.process.id() } })).await?;
     let mut inbox = Inbox::default();
@@ -298,6 +309,11 @@ async fn carry(running: &mut Running, terminal: File, socket: &mut WebSocket) ->
         }
         tokio::select! {
             biased;
+            () = &mut revoked => {
+                let error = wrong_key();
+                let _ = say(socket, json!({ "problem": error.message })).await;
+                return Err(Gone);
+            },
             bytes = read(&mut shown), if !closed => match bytes {
                 Ok(bytes) if !bytes.is_empty() => {
                     send_and_hear(socket, Message::Binary(bytes.into()), &mut inbox).await?;

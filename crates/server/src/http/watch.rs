@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
 use ringfence_sandbox::{FileChange, FileEvent, Reach, Watch};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -21,6 +22,7 @@ use crate::auth::Caller;
 use crate::blocking;
 use crate::body::{Asked, Named};
 use crate::error::{Answer, ErrorBody};
+use crate::standing::until_revoked;
 
 /// How long a reader that went away goes unnoticed while nothing happens.
 const GLANCE: Duration = Duration::from_millis(500);
@@ -68,7 +70,8 @@ pub(crate) async fn watch(
         let _permit = permit;
         follow(watch, &sender);
     });
-    let stream = Sse::new(ReceiverStream::new(events)).keep_alive(KeepAlive::default());
+    let stream = Sse::new(ReceiverStream::new(events).take_until(until_revoked(app, caller)));
+    let stream = stream.keep_alive(KeepAlive::default());
     Ok(([("x-accel-buffering", "no")], stream).into_response())
 }
 

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use ringfence_policy::ActionKind;
-use ringfence_service::{WorkspaceRow, list_workspaces, remove_workspace};
+use ringfence_service::{WorkspaceRow, remove_workspace, workspaces_named};
 use ringfence_store::{Outcome, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -45,11 +45,15 @@ pub(crate) struct WorkspaceAnswer {
     sandboxes: Vec<String>,
 }
 
-/// Those of one user.
-async fn of(app: &Shared, user: &str) -> Answer<Vec<WorkspaceAnswer>> {
-    let places = app.places.clone();
-    let rows = blocking(move || Ok(list_workspaces(&places)?)).await?;
-    let prefix = format!("{user}/");
+/// Those of one user, or the one of that name. Nobody else's files are looked at.
+async fn of(app: &Shared, user: &str, named: Option<&str>) -> Answer<Vec<WorkspaceAnswer>> {
+    let (places, prefix) = (app.places.clone(), format!("{user}/"));
+    let (theirs, only) = (prefix.clone(), named.map(|name| format!("{prefix}{name}")));
+    let wanted = move |name: &str| match &only {
+        Some(only) => only == name,
+        None => name.starts_with(&theirs),
+    };
+    let rows = blocking(move || Ok(workspaces_named(&places, wanted)?)).await?;
     let answer = |row: WorkspaceRow| {
         let name = row.name.strip_prefix(&prefix)?.to_owned();
         let WorkspaceRow { bytes, files, limit, sessions, .. } = row;
@@ -107,7 +111,7 @@ pub(crate) async fn list(
     caller: Caller,
     Asked(query): Asked<ListQuery>,
 ) -> Answer<Json<WorkspacePage>> {
-    let rows = of(&app, &owner(&caller, query.user)?).await?;
+    let rows = of(&app, &owner(&caller, query.user)?, None).await?;
     let (workspaces, next) = page(rows, query.after.as_deref(), query.limit, |row| row.name.clone())?;
     Ok(Json(WorkspacePage { workspaces, next }))
 }
@@ -142,7 +146,7 @@ pub(crate) async fn usage_of(
     Named(name): Named<String>,
     Asked(query): Asked<UserQuery>,
 ) -> Answer<Json<WorkspaceUsage>> {
-    let row = of(&app, &owner(&caller, query.user)?).await?.into_iter().find(|row| row.name == name);
+    let row = of(&app, &owner(&caller, query.user)?, Some(&name)).await?.pop();
     let row = row.ok_or_else(|| ApiError::not_found("workspace", &name))?;
     Ok(Json(WorkspaceUsage { bytes: row.bytes, files: row.files }))
 }
@@ -164,7 +168,7 @@ pub(crate) async fn get(
     Named(name): Named<String>,
     Asked(query): Asked<UserQuery>,
 ) -> Answer<Json<WorkspaceAnswer>> {
-    let found = of(&app, &owner(&caller, query.user)?).await?.into_iter().find(|row| row.name == name);
+    let found = of(&app, &owner(&caller, query.user)?, Some(&name)).await?.pop();
     Ok(Json(found.ok_or_else(|| ApiError::not_found("workspace", &name))?))
 }
 
@@ -187,7 +191,7 @@ pub(crate) async fn delete(
     caller.needs(Role::Operator)?;
     let user = owner(&caller, query.user)?;
     // Only what is there has a name that leads anywhere.
-    if !of(&app, &user).await?.iter().any(|row| row.name == name) {
+    if of(&app, &user, Some(&name)).await?.is_empty() {
         return Err(ApiError::not_found("workspace", &name));
     }
     let whole = format!("{user}/{name}");

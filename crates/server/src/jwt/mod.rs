@@ -124,6 +124,8 @@ pub(crate) struct Bearer {
     pub(crate) local: bool,
     /// At most `max_role`.
     pub(crate) role: Role,
+    /// When it ends, in milliseconds since 1970.
+    pub(crate) expires: Option<i64>,
 }
 
 /// What believes tokens.
@@ -205,7 +207,9 @@ fn bearer(config: &JwtConfig, claims: &Object) -> Result<Bearer, Disbelief> {
     let role = role.ok_or(Disbelief::NoRole)?.shared_with(config.max_role);
     let local = config.users.get(subject);
     let user = local.cloned().unwrap_or_else(|| name_of(&config.issuer, subject));
-    Ok(Bearer { user, local: local.is_some(), role })
+    let expires = claims.get("exp").and_then(|end| end.as_f64());
+    let expires = expires.map(|end| ((end + config.clock_skew.duration().as_secs_f64()) * 1000.0) as i64);
+    Ok(Bearer { user, local: local.is_some(), role, expires })
 }
 
 /// A name that is a user's: readable where it can be, and never two subjects' at once.

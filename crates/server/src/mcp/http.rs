@@ -13,7 +13,7 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -28,6 +28,7 @@ use crate::auth::Caller;
 use crate::doors::RequestId;
 use crate::error::{Answer, ApiError};
 use crate::held::Held;
+use crate::standing::until_revoked;
 
 const SESSION: &str = "mcp-session-id";
 
@@ -271,19 +272,20 @@ async fn guard(
     }
     let made = response.headers().get(SESSION).and_then(|value| value.to_str().ok());
     if let Some(made) = made.filter(|_| session.is_none()) {
-        guarding.state.own(made.to_owned(), caller.user);
+        guarding.state.own(made.to_owned(), caller.user.clone());
     }
     if !posts && held.is_none() {
         return Ok(response);
     }
     let (parts, body) = response.into_parts();
-    let watched = Watched { body: Box::pin(body.into_data_stream()), _guard: guard, _held: held };
+    let body = body.into_data_stream().take_until(until_revoked(guarding.app, caller));
+    let watched = Watched { body: Box::pin(body), _guard: guard, _held: held };
     Ok(Response::from_parts(parts, Body::from_stream(watched)))
 }
 
-/// The body of an answer, which nobody reads any more once it is dropped.
+/// The body of an answer, which nobody reads any more once it is dropped, and which ends when its reader may ask no longer.
 struct Watched {
-    body: Pin<Box<axum::body::BodyDataStream>>,
+    body: Pin<Box<dyn Stream<Item = Result<Bytes, axum::Error>> + Send>>,
     _guard: DropGuard,
     _held: Option<Held>,
 }

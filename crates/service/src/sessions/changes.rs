@@ -5,7 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use ringfence_sandbox::overlay::{
-    ChangeKind, CommitOptions, CommitReport, EntryKind as OverlayKind, Guarding, Overlay, Recovered,
+    Change as OverlayChange, ChangeKind, CommitOptions, CommitReport, EntryKind as OverlayKind, Guarding,
+    Overlay, OverlayError, Recovered,
 };
 use ringfence_sandbox::snapshots::{
     Change, Changed, Diff, DiffLimits, DiffSide, EntryKind, EntryTime, LocalTree, Manifest, RootEntries,
@@ -126,14 +127,23 @@ fn since_nothing(
 
 /// By what the kernel kept apart: nothing else has to be read.
 fn since_start(store: &SnapshotStore, sandbox: &Sandbox) -> Result<Changes, ServiceError> {
-    let directory = sandbox.place().layers();
-    let overlay = Overlay::open(&directory)?;
+    let overlay = Overlay::open(&sandbox.place().layers())?;
     let found = overlay.changes()?;
+    beside_beneath(store, sandbox, &overlay, &found)
+}
+
+fn beside_beneath(
+    store: &SnapshotStore,
+    sandbox: &Sandbox,
+    overlay: &Overlay,
+    found: &[OverlayChange],
+) -> Result<Changes, ServiceError> {
+    let directory = sandbox.place().layers();
     let open = |path: &Path| LocalTree::open(path).map_err(|error| ServiceError::state("open", path, &error));
     let (lower, upper) = (open(overlay.beneath())?, open(&directory.join("upper"))?);
     let mut diff = Diff { roots: vec![WORKSPACE_ROOT.into()], changes: Vec::new() };
     let mut changes = Vec::new();
-    for change in &found {
+    for change in found {
         let Some(path) = TreePath::new(change.path.as_os_str().as_bytes()) else { continue };
         let seen = |entry: &ringfence_sandbox::overlay::Entry| {
             let kind = match entry.kind {
@@ -200,14 +210,59 @@ fn overlay_of(places: &Places, session: &str) -> Result<(Sandbox, SessionFacts, 
     Ok((sandbox, facts, overlay))
 }
 
-/// Apply what a session wrote to the user's own directory, all or nothing. A session that has ended can be committed too.
-pub fn commit_session(places: &Places, session: &str, only: Vec<PathBuf>) -> Result<Committed, ServiceError> {
-    let (sandbox, facts, overlay) = overlay_of(places, session)?;
+fn commit_options(facts: SessionFacts, only: Vec<PathBuf>) -> CommitOptions {
     let guarding = match facts.unprotected {
         Some(except) => Guarding::Protected { except, also: facts.protected_too },
         None => Guarding::Waived,
     };
-    let options = CommitOptions { only, guarding };
+    CommitOptions { only, guarding, reviewed: None }
+}
+
+/// What `commit_reviewed` would apply now, for somebody to look at, and the digest of exactly that.
+pub fn review_changes(
+    places: &Places,
+    session: &str,
+    only: Vec<PathBuf>,
+) -> Result<(Changes, String), ServiceError> {
+    let (sandbox, facts, overlay) = overlay_of(places, session)?;
+    let store = store(places)?;
+    let options = commit_options(facts, only);
+    let look = || -> Result<(Changes, String), ServiceError> {
+        let found = overlay.changes()?;
+        let digest = overlay.review(&found, &options)?;
+        let changes = beside_beneath(&store, &sandbox, &overlay, &found)?;
+        // Files can be written from outside while its processes wait.
+        if overlay.changes()? != found {
+            return Err(OverlayError::Altered.into());
+        }
+        Ok((changes, digest))
+    };
+    if sandbox.is_alive() { while_paused(&sandbox, look) } else { look() }
+}
+
+/// Apply what a session wrote to the user's own directory, all or nothing. A session that has ended can be committed too.
+pub fn commit_session(places: &Places, session: &str, only: Vec<PathBuf>) -> Result<Committed, ServiceError> {
+    commit(places, session, only, None)
+}
+
+/// The same, if it is what `review_changes` gave the digest of.
+pub fn commit_reviewed(
+    places: &Places,
+    session: &str,
+    only: Vec<PathBuf>,
+    digest: String,
+) -> Result<Committed, ServiceError> {
+    commit(places, session, only, Some(digest))
+}
+
+fn commit(
+    places: &Places,
+    session: &str,
+    only: Vec<PathBuf>,
+    reviewed: Option<String>,
+) -> Result<Committed, ServiceError> {
+    let (sandbox, facts, overlay) = overlay_of(places, session)?;
+    let options = CommitOptions { reviewed, ..commit_options(facts, only) };
     let commit = || -> Result<CommitReport, ServiceError> { Ok(overlay.commit(&options)?) };
     let report = if sandbox.is_alive() { while_paused(&sandbox, commit)? } else { commit()? };
     Ok(Committed { report })

@@ -22,7 +22,10 @@ use crate::places::Places;
 use crate::runs::{Decided, RunSpec, decide};
 use crate::workspaces::NamedWorkspace;
 
-pub use changes::{Changes, Committed, Since, commit_session, finish_commit, session_changes, undo_commit};
+pub use changes::{
+    Changes, Committed, Since, commit_reviewed, commit_session, finish_commit, review_changes,
+    session_changes, undo_commit,
+};
 pub use fork::{fork_session, model_of};
 pub use snapshots::{
     SnapshotRow, TakenSnapshot, export_snapshot, import_snapshot, list_snapshots, look_at_snapshot,

@@ -10,6 +10,9 @@ use crate::{Store, StoreError};
 const COLUMNS: &str = "SELECT id, user_name, kind, level, state, summary, request, digest, reasons, created, expires, \
      decided_by, decided_at, decided_why, scope, finished, result FROM actions WHERE TRUE";
 
+/// Nothing is won where so little is said.
+const LET_GO: u64 = 1024;
+
 impl Store {
     pub async fn add_action(&self, new: NewAction) -> Result<ActionRow, StoreError> {
         let now = self.now();
@@ -80,6 +83,48 @@ impl Store {
         }
         let count: i64 = query.build_query_scalar().fetch_one(self.readers()).await?;
         Ok(count.unsigned_abs())
+    }
+
+    /// How many bytes say what this user's actions would have done.
+    pub async fn shown_bytes(&self, user: &str) -> Result<u64, StoreError> {
+        let sum: Option<i64> =
+            sqlx::query_scalar("SELECT SUM(OCTET_LENGTH(request)) FROM actions WHERE user_name = $1")
+                .bind(user)
+                .fetch_one(self.readers())
+                .await?;
+        Ok(sum.unwrap_or(0).unsigned_abs())
+    }
+
+    /// Of this user's actions that have come to their end, the oldest say no longer what they would have done, until no more
+    /// than so many bytes are kept; says how many are. Their digests stay.
+    pub async fn let_shown_go(&self, user: &str, most: u64) -> Result<u64, StoreError> {
+        let mut transaction = self.write().await?;
+        let rows: Vec<(String, i64, bool)> = sqlx::query_as(
+            "SELECT id, OCTET_LENGTH(request), state IN ('denied', 'cancelled', 'expired', 'done', 'failed')
+             FROM actions WHERE user_name = $1 ORDER BY id DESC",
+        )
+        .bind(user)
+        .fetch_all(&mut *transaction)
+        .await?;
+        let mut kept = 0;
+        for (id, bytes, is_over) in rows {
+            let bytes = bytes.unsigned_abs();
+            if !is_over || kept + bytes <= most || bytes <= LET_GO {
+                kept += bytes;
+                continue;
+            }
+            let mut row = find(&mut transaction, &id).await?;
+            row.request["shown"] = serde_json::json!({ "let_go": true });
+            let request = row.request.to_string();
+            kept += request.len() as u64;
+            sqlx::query("UPDATE actions SET request = $1 WHERE id = $2")
+                .bind(request)
+                .bind(id)
+                .execute(&mut *transaction)
+                .await?;
+        }
+        transaction.commit().await?;
+        Ok(kept)
     }
 
     /// Takes away what came to its end before that time, with its events; says how many. The audit keeps what was done.

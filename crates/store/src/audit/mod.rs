@@ -22,7 +22,7 @@ use crate::Store;
 pub use anchor::{Anchor, AuditHead};
 pub(crate) use anchors::Anchors;
 pub use fold::{FoldReport, TornRecord};
-pub use read::AuditFilter;
+pub use read::{AuditFilter, ExportPage};
 pub use redact::{REDACTED, redact};
 pub use spool::spool_append;
 pub use verify::{AuditProblem, AuditVerdict};

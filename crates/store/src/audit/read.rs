@@ -23,6 +23,15 @@ pub struct AuditFilter {
     pub limit: u32,
 }
 
+/// Some lines of an export.
+#[derive(Debug, Clone)]
+pub struct ExportPage {
+    pub lines: Vec<u8>,
+    pub rows: u64,
+    /// The number to go on from.
+    pub next: i64,
+}
+
 /// Rows that are read at once by what goes through all of them.
 const BATCH: u32 = 500;
 
@@ -34,22 +43,35 @@ impl Audit {
     /// One line of JSON for each row from that number on, with its digest; says how many.
     pub async fn export(&self, writer: &mut (dyn Write + Send), from_seq: i64) -> Result<u64, StoreError> {
         let mut written = 0;
-        let mut after = from_seq.saturating_sub(1);
+        let mut from = from_seq;
         loop {
-            let filter = AuditFilter { after_seq: Some(after), limit: BATCH, ..AuditFilter::default() };
-            let batch = rows(&self.store, &filter).await?;
-            let Some(last) = batch.last() else { return Ok(written) };
-            after = last.seq;
-            for row in &batch {
-                let mut line = serde_json::to_vec(row).map_err(|error| StoreError::Corrupt {
-                    what: format!("row {} of the audit", row.seq),
-                    why: error.to_string(),
-                })?;
-                line.push(b'\n');
-                writer.write_all(&line).map_err(StoreError::file("can't write the", Path::new("export")))?;
-                written += 1;
+            let page = self.export_page(from).await?;
+            if page.rows == 0 {
+                return Ok(written);
             }
+            writer
+                .write_all(&page.lines)
+                .map_err(StoreError::file("can't write the", Path::new("export")))?;
+            (from, written) = (page.next, written + page.rows);
         }
+    }
+
+    /// The first of those lines; none where there are no more rows.
+    pub async fn export_page(&self, from_seq: i64) -> Result<ExportPage, StoreError> {
+        let after_seq = Some(from_seq.saturating_sub(1));
+        let filter = AuditFilter { after_seq, limit: BATCH, ..AuditFilter::default() };
+        let batch = rows(&self.store, &filter).await?;
+        let mut page = ExportPage { lines: Vec::new(), rows: 0, next: from_seq };
+        for row in &batch {
+            serde_json::to_writer(&mut page.lines, row).map_err(|error| StoreError::Corrupt {
+                what: format!("row {} of the audit", row.seq),
+                why: error.to_string(),
+            })?;
+            page.lines.push(b'\n');
+            page.rows += 1;
+            page.next = row.seq.saturating_add(1);
+        }
+        Ok(page)
     }
 }
 

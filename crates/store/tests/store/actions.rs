@@ -259,3 +259,29 @@ async fn waiting_actions_still_wait_after_a_restart() {
     again.start_action("a1", "d1").await.expect("started");
     assert!(matches!(again.remove_user("ann").await, Err(StoreError::Conflict { .. })));
 }
+
+#[tokio::test]
+async fn what_is_over_says_no_longer_what_it_would_have_done_where_there_is_too_much_of_it() {
+    let scene = Scene::with_users().await;
+    let store = &scene.store;
+    let long = json!({ "shown": "x".repeat(10_000), "sandbox": "s1", "target": "t" });
+    for id in ["a1", "a2", "a3", "a4"] {
+        let new = NewAction { request: long.clone(), ..action(id, "ann", Level::High) };
+        store.add_action(new).await.expect("added");
+    }
+    for id in ["a1", "a2", "a3"] {
+        store.cancel_action(id, "ann").await.expect("cancelled");
+    }
+    let size = long.to_string().len() as u64;
+    assert_eq!(store.shown_bytes("ann").await.expect("read"), 4 * size);
+    let kept = store.let_shown_go("ann", 2 * size).await.expect("gone");
+    assert_eq!(store.shown_bytes("ann").await.expect("read"), kept);
+    assert!(kept < 2 * size + 1000, "{kept}");
+    for (id, whole) in [("a1", false), ("a2", false), ("a3", true), ("a4", true)] {
+        let row = store.action(id).await.expect("read").expect("there");
+        assert_eq!((row.request == long, &row.request["sandbox"]), (whole, &json!("s1")), "{id}");
+    }
+    // What waits stays whole, however much of it there is.
+    store.let_shown_go("ann", 0).await.expect("gone");
+    assert_eq!(store.action("a4").await.expect("read").expect("there").request, long);
+}

@@ -101,3 +101,35 @@ async fn of_many_that_begin_at_once_one_carries_it_out() {
     }
     assert_eq!(fresh, 1);
 }
+
+#[tokio::test]
+async fn the_oldest_answers_go_and_what_was_carried_out_stays_known() {
+    let scene = Scene::new().await;
+    let answers = scene.store.idempotency();
+    for key in ["one", "two", "three"] {
+        let request = RequestKey { key, ..KEY };
+        answers.begin(request, "d1").await.expect("begun");
+        answers.finish(request, &Answer { body: vec![1; 100], ..answer() }).await.expect("finished");
+        scene.pass(1);
+    }
+    let other = RequestKey { user: "bob", ..KEY };
+    answers.begin(other, "d1").await.expect("begun");
+    answers.finish(other, &answer()).await.expect("finished");
+    assert_eq!(answers.kept("ann").await.expect("read"), 300);
+    assert_eq!(answers.let_go("ann", 150).await.expect("gone"), 100);
+    assert_eq!(
+        (answers.kept("ann").await.expect("read"), answers.kept("bob").await.expect("read")),
+        (100, 4)
+    );
+    for (key, gone) in [("one", true), ("two", true), ("three", false)] {
+        let again = answers.begin(RequestKey { key, ..KEY }, "d1").await.expect("begun");
+        let Begun::Done(again) = again else { panic!("{key} would be carried out again: {again:?}") };
+        let headers = again.headers.expect("headers");
+        assert_eq!(
+            (again.status, headers["let_go"] == true, again.body.is_empty()),
+            (201, gone, gone),
+            "{key}"
+        );
+    }
+    assert_eq!(answers.begin(RequestKey { key: "one", ..KEY }, "d2").await.expect("begun"), Begun::Mismatch);
+}

@@ -591,7 +591,7 @@ export function portsTicket(id: string, port: number): Operation<TicketAnswer> {
     method: "POST",
     path: pathOf("/v1/sandboxes/{id}/ports/{port}/ticket", { id, port }),
     answer: "json",
-    keyed: true,
+    keyed: false,
   };
 }
 
@@ -896,7 +896,7 @@ export function snapshotsImport(body: Uint8Array): Operation<SnapshotAnswer> {
     path: "/v1/snapshots/import",
     content: body, media: "application/x-tar",
     answer: "json",
-    keyed: true,
+    keyed: false,
   };
 }
 

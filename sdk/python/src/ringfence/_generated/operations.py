@@ -597,7 +597,6 @@ def ports_ticket(id: str, port: int) -> Operation[TicketAnswer]:
         path_of("/v1/sandboxes/{id}/ports/{port}/ticket", id=id, port=port),
         decode=lambda data: TicketAnswer.from_json(data),
         answer="json",
-        keyed=True,
     )
 
 
@@ -912,7 +911,6 @@ def snapshots_import(body: bytes) -> Operation[SnapshotAnswer]:
         content=body, media="application/x-tar",
         decode=lambda data: SnapshotAnswer.from_json(data),
         answer="json",
-        keyed=True,
     )
 
 
