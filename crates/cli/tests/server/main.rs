@@ -32,6 +32,7 @@ mod tls;
 mod tokens;
 mod top;
 mod trees;
+mod unseen;
 
 use ringfence_testing::{Identity, Scene, Server};
 

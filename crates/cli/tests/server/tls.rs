@@ -48,7 +48,7 @@ impl Certificate {
         Arc::new(config.expect("a configuration"))
     }
 
-    fn place(&self, scene: &Scene) -> [String; 4] {
+    pub(crate) fn place(&self, scene: &Scene) -> [String; 4] {
         let put = |name: &str, text: &str| {
             // As a tool that renews certificates does: a new file in place of the old one.
             let path = scene.path(name);
@@ -64,7 +64,7 @@ impl Certificate {
 }
 
 /// The status and body of a request by curl; status 0 where there was no answer.
-fn curl(args: &[&str]) -> (u16, String) {
+pub(crate) fn curl(args: &[&str]) -> (u16, String) {
     let done = Command::new("curl")
         .args(["--silent", "--show-error", "--max-time", "60", "--write-out", "\n%{http_code}"])
         .args(args)
