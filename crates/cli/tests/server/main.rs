@@ -16,6 +16,7 @@ mod life;
 mod pool;
 mod ports;
 mod recorded;
+mod repeated;
 mod routes;
 mod runs;
 mod sandboxes;
