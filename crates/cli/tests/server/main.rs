@@ -21,6 +21,7 @@ mod routes;
 mod runs;
 mod sandboxes;
 mod secrets;
+mod skill_actions;
 mod skills;
 mod slow;
 mod snapshots;
