@@ -13,6 +13,7 @@ mod issuer;
 mod keys;
 mod kills;
 mod life;
+mod lists;
 mod pool;
 mod ports;
 mod recorded;
