@@ -48,11 +48,15 @@ impl Certificate {
         Arc::new(config.expect("a configuration"))
     }
 
-    pub(crate) fn place(&self, scene: &Scene) -> [String; 4] {
+    fn place(&self, scene: &Scene) -> [String; 4] {
+        self.place_in(scene, ".")
+    }
+
+    pub(crate) fn place_in(&self, scene: &Scene, directory: &str) -> [String; 4] {
         let put = |name: &str, text: &str| {
             // As a tool that renews certificates does: a new file in place of the old one.
-            let path = scene.path(name);
-            let new = scene.path(&format!("{name}.new"));
+            let path = scene.path(directory).join(name);
+            let new = scene.path(directory).join(format!("{name}.new"));
             std::fs::write(&new, text).expect("write");
             std::fs::set_permissions(&new, PermissionsExt::from_mode(0o600)).expect("a mode");
             std::fs::rename(&new, &path).expect("rename");

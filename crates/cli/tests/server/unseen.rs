@@ -30,7 +30,7 @@ fn the_widest_profile_shows_nothing_of_the_server() {
     };
     scene.write("home/notes", &scene.token);
     scene.write("home/.config/ringfence/notes", &scene.token);
-    scene.write("jwt.secret", SECRET);
+    scene.write("keys/jwt.secret", SECRET);
     scene.write("outside/private", &scene.token);
     scene.mkdir("elsewhere");
     let (root, anchors) = (scene.root().display().to_string(), scene.path("elsewhere"));
@@ -42,16 +42,16 @@ fn the_widest_profile_shows_nothing_of_the_server() {
         )
     };
     let config = format!(
-        "{}{}[jwt]\nissuer = 'https://id.example'\naudience = 'ringfence'\nsecret_file = '{root}/jwt.secret'\n\
+        "{}{}[jwt]\nissuer = 'https://id.example'\naudience = 'ringfence'\nsecret_file = '{root}/keys/jwt.secret'\n\
          [audit]\nanchors = ['{}/audit.anchor']\n[[actions.rules]]\nthen = 'allow'\n",
         ceiling("operator"),
         ceiling("admin"),
         anchors.display(),
     );
     scene.write("server.toml", &config);
-    let mut flags = certificate(&["localhost"]).place(&scene).to_vec();
+    let mut flags = certificate(&["localhost"]).place_in(&scene, "keys").to_vec();
     flags.extend(["--config".into(), format!("{root}/server.toml")]);
-    for path in ["jwt.secret", "outside/private"] {
+    for path in ["keys/jwt.secret", "outside/private"] {
         private(path);
     }
     let server = Server::start(&scene, flags);
@@ -64,9 +64,10 @@ fn the_widest_profile_shows_nothing_of_the_server() {
         ("state/server.db", "SQLite"),
         ("link/server.db", "SQLite"),
         ("server.toml", "id.example"),
-        ("key.pem", "PRIVATE KEY"),
-        ("chain.pem", "CERTIFICATE"),
-        ("jwt.secret", SECRET),
+        ("keys", "pem"),
+        ("keys/key.pem", "PRIVATE KEY"),
+        ("keys/chain.pem", "CERTIFICATE"),
+        ("keys/jwt.secret", SECRET),
         ("elsewhere", "audit.anchor"),
         ("elsewhere/audit.anchor", "\"seq\""),
     ];
@@ -110,12 +111,21 @@ fn the_widest_profile_shows_nothing_of_the_server() {
             assert!(!text.replace(path, "").contains(sign), "{role} {path}: {text}");
         }
         // To name one of them is to be refused.
-        for path in ["home", "home/notes", "state", "key.pem", "jwt.secret", "elsewhere", "server.toml"] {
+        for path in ["home", "home/notes", "state", "keys", "keys/key.pem", "elsewhere", "server.toml"] {
             let read = json!([format!("{root}/{path}")]);
             let body = json!({ "command": ["true"], "policy": { "filesystem": { "read": read } } });
             let (status, told) = ask(&server, &key, "POST", "/v1/run", &body);
             assert!((400..500).contains(&status), "{role} {path}: {status} {told}");
         }
+        // A key that is renewed takes the place of the one that was hidden: it is not seen where that was.
+        let _ = certificate(&["localhost"]).place_in(&scene, "keys");
+        scene.write("keys/jwt.new", SECRET);
+        private("keys/jwt.new");
+        std::fs::rename(scene.path("keys/jwt.new"), scene.path("keys/jwt.secret")).expect("rename");
+        let look = format!("ls -A {root}/keys; cat {root}/keys/*");
+        let body = json!({ "command": ["sh", "-c", look] });
+        let (status, told) = ask(&server, &key, "POST", &format!("{at}/exec"), &body);
+        assert_eq!((status, told["stdout"].as_str()), (200, Some("")), "{told}");
         assert_eq!(ask(&server, &key, "DELETE", &at, &Value::Null).0, 204);
     }
 }
