@@ -137,7 +137,7 @@ fn a_snapshot_that_is_too_large_for_its_user_is_not_taken_in() {
     let (large, small) = (archive(12 << 20), archive(1 << 10));
     let kind = Some("application/x-tar");
     let send = |key: &str, tar: &[u8]| server.ask_bytes(Some(key), "POST", "/v1/snapshots/import", kind, tar);
-    let refused = send(&eve, &large).refused(413, "too_large").json();
+    let refused = send(&eve, &large).refused(400, "snapshot").json();
     assert!(refused["error"]["hint"].as_str().is_some_and(|hint| !hint.is_empty()), "{refused}");
     // Nothing of it stays, and nothing of it counts.
     let listed = server.ask(Some(&eve), "GET", "/v1/snapshots", None).status(200).json();

@@ -243,7 +243,7 @@ fn events_of_actions_are_for_whoever_has_a_good_key() {
     }
     let keys: Vec<String> = ROLES.iter().map(|role| server.key(&format!("a-{role}"), role)).collect();
     let admin = &keys[3];
-    for query in ["no_such_word=1", "after=x", "after=-1"] {
+    for query in ["no_such_word=1", "after=x"] {
         let reply = server.ask(Some(admin), method, &format!("{path}?{query}"), None);
         assert_eq!(reply.status, 400, "{query}: {}", String::from_utf8_lossy(&reply.body));
     }
