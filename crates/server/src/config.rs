@@ -327,6 +327,11 @@ impl ServerConfig {
         keys.map(PathBuf::as_path).chain(anchors)
     }
 
+    /// The one file of those that is a secret and may be renewed.
+    pub(crate) fn secret(&self) -> Option<&Path> {
+        self.jwt.as_ref()?.secret_file.as_deref()
+    }
+
     pub fn role(&self, role: Role) -> &RoleRules {
         &self.roles[&role]
     }

@@ -1,6 +1,6 @@
 //! From options to a server that runs until it is told to stop.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -321,8 +321,22 @@ fn own_paths(places: &Places, options: &ServeOptions, config: &ServerConfig) -> 
     paths.extend(config.files().chain(tls).filter_map(|path| path.canonicalize().ok()));
     paths.extend(options.config.iter().filter_map(|path| path.canonicalize().ok()));
     paths.extend(places.system_config.parent().map(PathBuf::from));
+    let secrets = options.tls.iter().map(|files| files.key.as_path()).chain(config.secret());
+    paths.extend(secrets.filter_map(own_directory));
     paths.retain(|path| path.is_absolute() && path.parent().is_some() && path.exists());
     paths
+}
+
+/// Where programs look for what is nobody's secret.
+const SHARED: &[&str] = &["/etc/ssl", "/usr/local", "/usr/local/etc", "/usr/share", "/var/lib", "/var/tmp"];
+
+/// A secret that is renewed is another file in the place of the first, and what hides that one in a sandbox goes with it. Its
+/// directory hides both, unless the system needs that directory.
+fn own_directory(secret: &Path) -> Option<PathBuf> {
+    let directory = secret.canonicalize().ok()?.parent()?.to_path_buf();
+    let shared =
+        directory.components().count() <= 2 || SHARED.iter().any(|path| directory == Path::new(path));
+    (!shared).then_some(directory)
 }
 
 fn hosts(options: &ServeOptions) -> Vec<String> {

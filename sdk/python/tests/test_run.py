@@ -95,6 +95,8 @@ def test_files(ringfence: Ringfence) -> None:
         files.make_directory("x/y", parents=True)
         files.move("a b.txt", "x/y/c")
         assert [(one.name, one.kind) for one in files.list("x")] == [("y", "directory")]
+        sandbox.run("mkdir many && cd many && touch $(seq 1000 1120)")
+        assert [one.name for one in files.list("many")] == [str(number) for number in range(1000, 1121)]
         files.remove("x", recursive=True)
         with pytest.raises(NoSuchFile):
             files.read("x/y/c")

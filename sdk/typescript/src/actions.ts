@@ -40,8 +40,11 @@ export class Actions {
   }
 
   /** Approvals that still hold. */
-  remembered(): Promise<RememberedAnswer[]> {
-    return this.http.send(operations.actionsRemembered());
+  async *remembered(): AsyncGenerator<RememberedAnswer> {
+    yield* paged(async (after) => {
+      const page = await this.http.send(operations.actionsRemembered({ after }));
+      return [page.remembered, page.next];
+    });
   }
 
   forget(id: string): Promise<void> {

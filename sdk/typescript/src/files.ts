@@ -4,7 +4,7 @@ import type { EntryAnswer, StatAnswer, UploadAnswer } from "./generated/models.j
 import * as operations from "./generated/operations.js";
 import type { Http } from "./http.js";
 import { Events, type FileChange, fileChangeOf } from "./listening.js";
-import type { ActionOptions } from "./paging.js";
+import { type ActionOptions, paged } from "./paging.js";
 import { MOST_BYTES, tarOf, unpack } from "./trees.js";
 
 export class Files {
@@ -28,8 +28,11 @@ export class Files {
     return this.http.send(operations.filesWrite(this.sandboxId, data, query));
   }
 
-  list(path = "."): Promise<EntryAnswer[]> {
-    return this.http.send(operations.filesList(this.sandboxId, { path }));
+  async *list(path = "."): AsyncGenerator<EntryAnswer> {
+    yield* paged(async (after) => {
+      const page = await this.http.send(operations.filesList(this.sandboxId, { path, after }));
+      return [page.entries, page.next];
+    });
   }
 
   stat(path: string): Promise<StatAnswer> {

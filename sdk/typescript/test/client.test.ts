@@ -134,7 +134,8 @@ test("processes", async () => {
 });
 
 test("files", async () => {
-  await client().sandboxes.with(async ({ files }) => {
+  await client().sandboxes.with(async (sandbox) => {
+    const { files } = sandbox;
     await files.write("a b.txt", "text ✓");
     await files.write("/workspace/bin", new Uint8Array([0, 255]), { mode: 0o755 });
     assert.equal(await files.readText("a b.txt"), "text ✓");
@@ -142,7 +143,9 @@ test("files", async () => {
     assert.match((await files.stat("bin")).mode, /755$/);
     await files.makeDirectory("x/y", { parents: true });
     await files.move("a b.txt", "x/y/c");
-    assert.deepEqual(await files.list("x"), [{ kind: "directory", name: "y" }]);
+    assert.deepEqual(await all(files.list("x")), [{ kind: "directory", name: "y" }]);
+    await sandbox.run("mkdir many && cd many && touch $(seq 1000 1120)");
+    assert.equal((await all(files.list("many"))).length, 121);
     await files.remove("x", { recursive: true });
     await assert.rejects(files.read("x/y/c"), NoSuchFile);
     await assert.rejects(files.write("/etc/passwd", "x"), FileDenied);

@@ -325,7 +325,7 @@ test("whoever waits hears of the decision, and others are denied, cancelled, rem
   }
   assert.equal((await running).stdout, "ran\n");
   assert.equal((await asking.run("echo ran")).stdout, "ran\n");
-  const [held] = await asking.actions.remembered();
+  const [held] = await all(asking.actions.remembered());
   await approver.actions.forget(held!.id);
   const first = await asking.actions.submit({ run: { command: ["true"] } });
   assert.equal((await approver.actions.deny(first.id, { reason: "not today" })).decided_why, "not today");

@@ -102,6 +102,10 @@ impl Answers {
         }
     }
 
+    pub(crate) fn asked(&self) -> usize {
+        self.times.len() + self.wrong
+    }
+
     pub(crate) fn a_second(&self) -> f64 {
         self.times.len() as f64 / self.seconds
     }

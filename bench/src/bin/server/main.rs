@@ -54,11 +54,11 @@ fn main() -> Result<()> {
     let _ = crowd(&place, Amount { time: Duration::from_secs(2), ..amount })?;
     let before = Held::of(&place)?;
     let crowd = crowd(&place, amount)?;
-    let after = place.settled(&before)?;
+    let after = place.settled(&before, crowd.asked())?;
     let direct = direct(&place, amount)?;
     let docker = docker(amount);
     place.stop()?;
-    let leaks = after.more_than(&before);
+    let leaks = after.more_than(&before, crowd.asked());
     let report =
         Report { machine, load_after: load(), quick, amount, one, crowd, direct, docker, before, after };
     std::fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;

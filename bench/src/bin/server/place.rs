@@ -66,7 +66,7 @@ impl Place {
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command
-            .env("RINGFENCE_STATE_DIR", self.root.path().join("state"))
+            .env("RINGFENCE_STATE_DIR", self.state())
             .env("HOME", self.root.path())
             .current_dir(self.root.path());
         command
@@ -79,16 +79,20 @@ impl Place {
         command
     }
 
+    fn state(&self) -> PathBuf {
+        self.root.path().join("state")
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// What the server holds once it holds no more than before, or at the end of patience.
-    pub(crate) fn settled(&self, before: &Held) -> Result<Held> {
+    /// What the server holds once it holds no more than before so many requests, or at the end of patience.
+    pub(crate) fn settled(&self, before: &Held, requests: usize) -> Result<Held> {
         let patience = Instant::now() + Duration::from_secs(30);
         loop {
             let held = Held::of(self)?;
-            if held.more_than(before).is_empty() || Instant::now() > patience {
+            if held.more_than(before, requests).is_empty() || Instant::now() > patience {
                 return Ok(held);
             }
             std::thread::sleep(Duration::from_millis(200));
@@ -121,10 +125,16 @@ pub(crate) struct Held {
     pub(crate) processes: usize,
     /// In any hierarchy, of one of those or of a run that is over.
     pub(crate) cgroups: usize,
+    /// Directories of sandboxes that stay.
+    pub(crate) sandboxes: usize,
+    /// Files and directories in the state directory, those too.
+    pub(crate) entries: usize,
 }
 
-/// An allocator keeps what it was given; a leak of one kilobyte a request would be far more.
-const MEMORY_SLACK: u64 = 24 << 10;
+/// Bytes that an allocator may keep of what it was given, however many requests there were, and for each of them. A leak of one
+/// kilobyte a request is four times the latter, and above both from 8,192 requests on: a minute has more than twice as many.
+const KEPT: u64 = 6 << 20;
+const KEPT_A_REQUEST: u64 = 256;
 
 impl Held {
     pub(crate) fn of(place: &Place) -> Result<Self> {
@@ -139,10 +149,13 @@ impl Held {
         let owner_lives = |owner: &u32| Path::new(&format!("/proc/{owner}")).exists();
         let cgroups =
             cgroup_owners().iter().filter(|owner| family.contains(owner) || !owner_lives(owner)).count();
-        Ok(Self { fds, memory, processes: family.len(), cgroups })
+        let sandboxes = fs::read_dir(place.state().join("sessions")).into_iter().flatten().count();
+        let entries = entries(&place.state());
+        Ok(Self { fds, memory, processes: family.len(), cgroups, sandboxes, entries })
     }
 
-    pub(crate) fn more_than(&self, before: &Self) -> Vec<String> {
+    /// What is more than before so many requests.
+    pub(crate) fn more_than(&self, before: &Self, requests: usize) -> Vec<String> {
         let mut more = Vec::new();
         let mut compare = |what: &str, before: u64, now: u64, slack: u64| {
             if now > before + slack {
@@ -151,11 +164,25 @@ impl Held {
         };
         // Connections of clients that have gone are closed by then; some descriptors of the runtime come later.
         compare("descriptors", before.fds as u64, self.fds as u64, 4);
-        compare("kilobytes", before.memory, self.memory, MEMORY_SLACK);
+        let slack = (KEPT + KEPT_A_REQUEST * requests as u64) >> 10;
+        compare("kilobytes", before.memory, self.memory, slack);
         compare("processes", before.processes as u64, self.processes as u64, 0);
         compare("cgroups", before.cgroups as u64, self.cgroups as u64, 0);
+        compare("sandboxes' directories", before.sandboxes as u64, self.sandboxes as u64, 0);
+        compare("entries of the state directory", before.entries as u64, self.entries as u64, 0);
         more
     }
+}
+
+/// All that is below a directory. One that is gone meanwhile is none.
+fn entries(directory: &Path) -> usize {
+    let found = fs::read_dir(directory).into_iter().flatten().flatten();
+    found
+        .map(|entry| match entry.file_type() {
+            Ok(kind) if kind.is_dir() => 1 + entries(&entry.path()),
+            _ => 1,
+        })
+        .sum()
 }
 
 fn descendants(of: u32) -> Vec<u32> {

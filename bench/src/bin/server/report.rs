@@ -38,7 +38,7 @@ impl Report {
         let median = |index: usize| self.one.get(index).map_or(f64::NAN, |row| row.spread.median);
         let (private, own) = (median(2) / median(0), median(3) / median(0));
         let many = self.crowd.a_second() / self.direct;
-        let leaks = self.after.more_than(&self.before);
+        let leaks = self.after.more_than(&self.before, self.crowd.asked());
         vec![
             bar(
                 private <= 3.0,
@@ -63,16 +63,12 @@ impl Report {
             ),
             bar(
                 self.crowd.wrong == 0,
-                format!(
-                    "{} of {} requests failed",
-                    self.crowd.wrong,
-                    self.crowd.times.len() + self.crowd.wrong
-                ),
+                format!("{} of {} requests failed", self.crowd.wrong, self.crowd.asked()),
             ),
             bar(
                 leaks.is_empty(),
                 match leaks.is_empty() {
-                    true => "no descriptor, process, cgroup or memory is left".into(),
+                    true => "no descriptor, process, cgroup, sandbox, file or memory is left".into(),
                     false => leaks.join(", "),
                 },
             ),
@@ -129,6 +125,8 @@ impl Report {
             ("private dirty memory, kB", self.before.memory, self.after.memory),
             ("processes", self.before.processes as u64, self.after.processes as u64),
             ("cgroups", self.before.cgroups as u64, self.after.cgroups as u64),
+            ("entries below `sessions`", self.before.sandboxes as u64, self.after.sandboxes as u64),
+            ("entries of the state directory", self.before.entries as u64, self.after.entries as u64),
         ] {
             let _ = writeln!(text, "| {what} | {before} | {after} |");
         }

@@ -115,3 +115,44 @@ fn the_server_has_a_quota_of_its_own() {
     ringfence_testing::eventually("there is room again", || run(&ada, "true").status == 200);
     let _ = server.ask(Some(&ada), "DELETE", &at, None).status(204);
 }
+
+/// A snapshot that is taken in is counted before it is kept.
+#[test]
+fn a_snapshot_that_is_too_large_for_its_user_is_not_taken_in() {
+    let scene = scene();
+    scene.write("server.toml", "[roles.operator.quotas]\ndisk = '8M'\n");
+    let config = scene.path("server.toml").display().to_string();
+    let server = Server::start(&scene, ["--config", &config]);
+    let (root, eve) = (server.key("root", "admin"), server.key("eve", "operator"));
+    let at = sandbox(&server, &root, &json!({}));
+    let archive = |bytes: usize| {
+        let fill = json!({ "command": ["sh", "-c", format!("head -c {bytes} /dev/urandom > f")] });
+        let done = server.ask(Some(&root), "POST", &format!("{at}/exec"), Some(&fill)).status(200).json();
+        assert_eq!(done["exit_code"], 0, "{done}");
+        let taken = server.ask(Some(&root), "POST", &format!("{at}/snapshots"), Some(&json!({})));
+        let taken = taken.status(201).json();
+        let id = taken["id"].as_str().expect("an id");
+        server.ask(Some(&root), "GET", &format!("/v1/snapshots/{id}/export"), None).status(200).body
+    };
+    let (large, small) = (archive(12 << 20), archive(1 << 10));
+    let kind = Some("application/x-tar");
+    let send = |key: &str, tar: &[u8]| server.ask_bytes(Some(key), "POST", "/v1/snapshots/import", kind, tar);
+    let refused = send(&eve, &large).refused(400, "snapshot").json();
+    assert!(refused["error"]["hint"].as_str().is_some_and(|hint| !hint.is_empty()), "{refused}");
+    // Nothing of it stays, and nothing of it counts.
+    let listed = server.ask(Some(&eve), "GET", "/v1/snapshots", None).status(200).json();
+    assert_eq!(listed["snapshots"], json!([]));
+    let usage = server.ask(Some(&eve), "GET", "/v1/usage", None).status(200).json();
+    assert!(usage["bytes"].as_u64() < Some(1 << 20), "{usage}");
+    let _ = send(&eve, &small).status(201);
+    let _ = send(&root, &large).status(201);
+    // With an Idempotency-Key a body is held in memory, and bounded like any other.
+    let headers = [
+        ("authorization", format!("Bearer {root}")),
+        ("content-type", "application/x-tar".to_owned()),
+        ("idempotency-key", "once".to_owned()),
+    ];
+    let long = vec![0; (16 << 20) + 1];
+    server.ask_raw("POST", "/v1/snapshots/import", &headers, &long).refused(413, "too_large");
+    let _ = server.ask(Some(&root), "DELETE", &at, None).status(204);
+}

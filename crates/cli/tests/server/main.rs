@@ -14,16 +14,19 @@ mod issuer;
 mod keys;
 mod kills;
 mod life;
+mod lists;
 mod pool;
 mod ports;
 mod recorded;
 mod refusals;
+mod repeated;
 mod reviewed;
 mod revoked;
 mod routes;
 mod runs;
 mod sandboxes;
 mod secrets;
+mod skill_actions;
 mod skills;
 mod slow;
 mod snapshots;
@@ -36,6 +39,7 @@ mod tls;
 mod tokens;
 mod top;
 mod trees;
+mod unseen;
 
 use ringfence_testing::{Identity, Scene, Server};
 

@@ -230,6 +230,49 @@ fn no_route_is_there_without_a_key_that_is_good() {
     }
 }
 
+/// What answers without end is refused like the rest, and told to each role as far as it sees.
+#[test]
+fn events_of_actions_are_for_whoever_has_a_good_key() {
+    let scene = scene();
+    let server = server(&scene);
+    let (method, path) = ENDLESS;
+    let wrong = format!("rf_{}", "0".repeat(64));
+    for at in [path, "/v1/actions/events?after=0"] {
+        server.ask(None, method, at, None).refused(401, "unauthenticated");
+        server.ask(Some(&wrong), method, at, None).refused(401, "wrong_key");
+    }
+    let keys: Vec<String> = ROLES.iter().map(|role| server.key(&format!("a-{role}"), role)).collect();
+    let admin = &keys[3];
+    for query in ["no_such_word=1", "after=x"] {
+        let reply = server.ask(Some(admin), method, &format!("{path}?{query}"), None);
+        assert_eq!(reply.status, 400, "{query}: {}", String::from_utf8_lossy(&reply.body));
+    }
+    let mut listening: Vec<_> = keys.iter().map(|key| server.listen(key, path, None)).collect();
+    assert!(listening.iter().all(|one| one.status == 200), "{listening:?}");
+    // Those who decide hear of everybody's; the others of their own, and a viewer has none.
+    let steering = json!({ "command": ["echo", crate::actions::STEERING] });
+    let mut seen = Vec::new();
+    for who in [1, 3] {
+        let action = server.ask(Some(&keys[who]), "POST", "/v1/run", Some(&steering)).status(202).json();
+        seen.push(action["id"].clone());
+    }
+    for (who, expected) in [(1, &seen[..1]), (2, &seen[..]), (3, &seen[..])] {
+        for id in expected {
+            let told = listening[who].next_event().expect("an event");
+            assert_eq!((told.name.as_str(), &told.data["action"]), ("action", id), "{}", ROLES[who]);
+        }
+    }
+    // Since the beginning, for whoever comes late: nothing of anybody else's is for a viewer.
+    let mut late = server.listen(admin, "/v1/actions/events?after=0", None);
+    assert_eq!(late.next_event().expect("an event").data["action"], seen[0]);
+    drop(listening);
+    // A key that is revoked opens nothing.
+    let own = server.ask(Some(&keys[1]), "GET", "/v1/keys", None).status(200).json();
+    let id = own["keys"][0]["id"].as_str().expect("an id");
+    let _ = server.ask(Some(admin), "DELETE", &format!("/v1/keys/{id}"), None).status(204);
+    server.ask(Some(&keys[1]), method, path, None).refused(401, "wrong_key");
+}
+
 #[test]
 fn nothing_of_somebody_elses_sandbox_is_there() {
     let scene = scene();

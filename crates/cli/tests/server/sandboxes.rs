@@ -47,7 +47,7 @@ fn the_life_of_a_sandbox() {
         let _ = ask("POST", &at("/files/directories"), json!({ "path": "a/b", "parents": true })).status(204);
         let _ = ask("POST", &at("/files/move"), json!({ "from": "bin", "to": "a/b/bin" })).status(204);
         let listed = ask("GET", &at("/files/list?path=a/b"), Value::Null).status(200).json();
-        assert_eq!(listed, json!([{ "name": "bin", "kind": "file" }]));
+        assert_eq!(listed, json!({ "entries": [{ "name": "bin", "kind": "file" }], "next": null }));
         ask("GET", &at("/files?path=bin"), Value::Null).refused(404, "no_such_file");
         let _ = ask("DELETE", &at("/files?path=a&recursive=true"), Value::Null).status(204);
         // Processes

@@ -49,10 +49,14 @@ impl Certificate {
     }
 
     fn place(&self, scene: &Scene) -> [String; 4] {
+        self.place_in(scene, ".")
+    }
+
+    pub(crate) fn place_in(&self, scene: &Scene, directory: &str) -> [String; 4] {
         let put = |name: &str, text: &str| {
             // As a tool that renews certificates does: a new file in place of the old one.
-            let path = scene.path(name);
-            let new = scene.path(&format!("{name}.new"));
+            let path = scene.path(directory).join(name);
+            let new = scene.path(directory).join(format!("{name}.new"));
             std::fs::write(&new, text).expect("write");
             std::fs::set_permissions(&new, PermissionsExt::from_mode(0o600)).expect("a mode");
             std::fs::rename(&new, &path).expect("rename");
@@ -64,7 +68,7 @@ impl Certificate {
 }
 
 /// The status and body of a request by curl; status 0 where there was no answer.
-fn curl(args: &[&str]) -> (u16, String) {
+pub(crate) fn curl(args: &[&str]) -> (u16, String) {
     let done = Command::new("curl")
         .args(["--silent", "--show-error", "--max-time", "60", "--write-out", "\n%{http_code}"])
         .args(args)

@@ -17,7 +17,8 @@ use super::bounds::PageLimit;
 use super::creation::CreateRequest;
 use super::exec::{ExecRequest, exec_intent};
 use super::files::delete_intent;
-use super::pages::page_size;
+use super::pages::{page, page_size};
+use super::people::PageQuery;
 use super::run::RunRequest;
 use crate::actions::{
     Decider, Intent, cancel_action, decide_action, expire_actions, follow, forget_decision,
@@ -430,6 +431,12 @@ pub(crate) struct RememberedAnswer {
     made: i64,
 }
 
+impl RememberedAnswer {
+    fn cursor(&self) -> String {
+        format!("{:020}.{}", self.made, self.id)
+    }
+}
+
 impl From<Remembered> for RememberedAnswer {
     fn from(row: Remembered) -> Self {
         Self {
@@ -446,18 +453,28 @@ impl From<Remembered> for RememberedAnswer {
     }
 }
 
-/// Approvals that are remembered: for your actions, or for everybody's if you may decide.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RememberedPage {
+    remembered: Vec<RememberedAnswer>,
+    /// For `after` of the next page; null at the end.
+    next: Option<String>,
+}
+
+/// Approvals that are remembered, the oldest first: for your actions, or for everybody's if you may decide.
 #[utoipa::path(
-    get, path = "/actions/remembered", tag = "actions",
-    responses((status = 200, body = Vec<RememberedAnswer>), (status = "4XX", body = ErrorBody))
+    get, path = "/actions/remembered", tag = "actions", params(PageQuery),
+    responses((status = 200, body = RememberedPage), (status = "4XX", body = ErrorBody))
 )]
 pub(crate) async fn remembered(
     State(app): State<Shared>,
     caller: Caller,
-) -> Answer<Json<Vec<RememberedAnswer>>> {
+    Asked(query): Asked<PageQuery>,
+) -> Answer<Json<RememberedPage>> {
     app.store.decisions().purge().await?;
     let rows = app.store.decisions().list(seen_by(&caller).as_deref()).await?;
-    Ok(Json(rows.into_iter().map(Into::into).collect()))
+    let rows = rows.into_iter().map(RememberedAnswer::from).collect();
+    let (remembered, next) = page(rows, query.after.as_deref(), query.limit, RememberedAnswer::cursor)?;
+    Ok(Json(RememberedPage { remembered, next }))
 }
 
 /// Withdraw an approval that is remembered. What has begun goes on.

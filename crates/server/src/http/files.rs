@@ -20,6 +20,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::actions::ActionAnswer;
+use super::bounds::PageLimit;
+use super::pages::page;
 use super::people::entry_in;
 use super::sandboxes::asked;
 use crate::actions::{Claim, Intent, Pass, handed_in, pass, suspicious};
@@ -351,24 +353,47 @@ impl From<FileEntry> for EntryAnswer {
     }
 }
 
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    /// Absolute inside the sandbox, or relative to its workspace.
+    path: String,
+    /// `next` of the page before.
+    after: Option<String>,
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
+    limit: Option<PageLimit>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct EntryPage {
+    entries: Vec<EntryAnswer>,
+    /// For `after` of the next page; null at the end.
+    next: Option<String>,
+}
+
+/// By the bytes of its name: two names that are not UTF-8 may be shown alike.
+fn cursor(entry: &FileEntry) -> String {
+    entry.name.as_encoded_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// What is in a directory, by name.
 #[utoipa::path(
-    get, path = "/sandboxes/{id}/files/list", tag = "files", params(("id" = String, Path), PathQuery),
-    responses((status = 200, body = Vec<EntryAnswer>), (status = "4XX", body = ErrorBody))
+    get, path = "/sandboxes/{id}/files/list", tag = "files", params(("id" = String, Path), ListQuery),
+    responses((status = 200, body = EntryPage), (status = "4XX", body = ErrorBody))
 )]
 pub(crate) async fn list(
     State(app): State<Shared>,
     caller: Caller,
     Named(id): Named<String>,
-    Asked(query): Asked<PathQuery>,
-) -> Answer<Json<Vec<EntryAnswer>>> {
+    Asked(query): Asked<ListQuery>,
+) -> Answer<Json<EntryPage>> {
     let entries = with_files(&app, &caller, &id, &query.path, |files, path| {
         Ok(files.list(path, ListLimit(MOST_ENTRIES))?)
     })
     .await?;
-    let mut entries: Vec<EntryAnswer> = entries.into_iter().map(Into::into).collect();
-    entries.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(Json(entries))
+    let (entries, next) = page(entries, query.after.as_deref(), query.limit, cursor)?;
+    Ok(Json(EntryPage { entries: entries.into_iter().map(Into::into).collect(), next }))
 }
 
 #[derive(Debug, Serialize, ToSchema)]

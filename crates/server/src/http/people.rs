@@ -244,6 +244,13 @@ pub(crate) struct KeyAnswer {
     revoked: Option<i64>,
 }
 
+impl KeyAnswer {
+    /// In the order of time, which ids alone have not: whose key was made by the command line, has one of its own kind.
+    fn cursor(&self) -> String {
+        format!("{:020}.{}", self.created, self.id)
+    }
+}
+
 impl From<Key> for KeyAnswer {
     fn from(key: Key) -> Self {
         Self {
@@ -278,8 +285,7 @@ pub(crate) async fn keys(
 ) -> Answer<Json<KeyPage>> {
     let of = (caller.role != Role::Admin).then_some(caller.user.as_str());
     let rows = app.store.keys(of).await?.into_iter().map(KeyAnswer::from).collect();
-    // Their ids are in the order of time.
-    let (keys, next) = page(rows, query.after.as_deref(), query.limit, |row: &KeyAnswer| row.id.clone())?;
+    let (keys, next) = page(rows, query.after.as_deref(), query.limit, KeyAnswer::cursor)?;
     Ok(Json(KeyPage { keys, next }))
 }
 

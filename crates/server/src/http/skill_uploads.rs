@@ -7,9 +7,9 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use ringfence_policy::ActionKind;
 use ringfence_service::skills::{
-    EditsOf, SkillUpload, add_upload, lint_upload, remove_skill, show_shared, validate_upload,
+    EditsOf, SkillUpload, add_upload, lint_upload, name_upload, remove_skill, show_shared, validate_upload,
 };
-use ringfence_service::weighed;
+use ringfence_service::{ServiceError, weighed};
 use ringfence_store::{Outcome, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -140,12 +140,14 @@ pub(crate) async fn upload(
     }
     let permit = app.slot(&caller)?;
     let (places, called, looked_at) = (app.places.clone(), query.name.clone(), bytes.clone());
-    let lint = blocking(move || {
+    let look = blocking(move || {
         let upload = SkillUpload::new(&places, called.as_deref(), &looked_at)?;
-        Ok(lint_upload(&places, &upload)?)
+        let findings = lint_upload(&places, &upload)?.findings;
+        Ok((findings, name_upload(&places, &upload, called.as_deref()).map_err(by_query)?))
     });
-    let findings = lint.await?.findings;
-    let target = format!("{}/{}", query.domain, query.name.as_deref().unwrap_or("*"));
+    // A rule on that skill holds for whoever leaves its name to the archive, too.
+    let (findings, name) = look.await?;
+    let target = format!("{}/{name}", query.domain);
     let archive = blake3::hash(&bytes).to_hex().to_string();
     let shown = json!({
         "skill": target, "replace": query.replace, "accept_findings": query.accept_findings,
@@ -164,15 +166,8 @@ pub(crate) async fn upload(
         let _permit = permit;
         let upload = SkillUpload::new(&places, query.name.as_deref(), &bytes)?;
         let added =
-            add_upload(&places, &upload, &query.domain, query.name, query.replace, query.accept_findings);
-        added.map_err(|error| {
-            let mut error = ApiError::from(error);
-            if error.message.contains("already") {
-                error.status = StatusCode::CONFLICT;
-            }
-            error.hint = error.hint.replace("--replace", "`replace=true`").replace("--name", "`name`");
-            error
-        })
+            add_upload(&places, &upload, &query.domain, Some(name), query.replace, query.accept_findings);
+        added.map_err(by_query)
     })
     .await?;
     let mut about = json!({ "digest": added.digest, "previous": added.previous });
@@ -188,6 +183,16 @@ pub(crate) async fn upload(
         asks: told(added.asks)?,
     };
     Ok((StatusCode::CREATED, Json(answer)).into_response())
+}
+
+/// In the words of this route.
+fn by_query(error: ServiceError) -> ApiError {
+    let mut error = ApiError::from(error);
+    if error.message.contains("already") {
+        error.status = StatusCode::CONFLICT;
+    }
+    error.hint = error.hint.replace("--replace", "`replace=true`").replace("--name", "`name`");
+    error
 }
 
 fn may_upload(app: &Shared, caller: &Caller, query: &UploadQuery) -> Answer<()> {

@@ -60,8 +60,8 @@ pub use run::{
 pub use script::Wanted;
 pub use settings::library_root;
 pub use shared::{
-    SkillUpload, add_upload, has_shared_skill, lint_shared, lint_upload, pack_shared, read_shared_file,
-    shared_domains, shared_history, show_shared, validate_shared, validate_upload,
+    SkillUpload, add_upload, has_shared_skill, lint_shared, lint_upload, name_upload, pack_shared,
+    read_shared_file, shared_domains, shared_history, show_shared, validate_shared, validate_upload,
 };
 pub use source::{FoundSkill, SkillReference, find_skill};
 pub use validate::{Strictness, Validation, validate_manifest, validate_skill};

@@ -6,7 +6,7 @@ use std::io::Cursor;
 
 use ringfence_skills::{Domain, Format, Library, Reference, SkillName, pack};
 
-use super::intake::{AddSpec, AddedSkill, SourceSpec, add_skills};
+use super::intake::{AddSpec, AddedSkill, SourceSpec, add_skills, name_of_added};
 use super::library::{
     EditsOf, ShownSkill, SkillHistory, existing_library, find_reference, read_skill_file, show_skill,
     skill_history,
@@ -35,6 +35,10 @@ impl SkillUpload {
         let path = scratch.path.join(&name);
         fs::write(&path, bytes).map_err(|error| ServiceError::state("write", &path, &error))?;
         Ok(Self { scratch, name })
+    }
+
+    fn source(&self) -> SourceSpec {
+        SourceSpec { source: self.reference().skill, ..SourceSpec::default() }
     }
 
     fn reference(&self) -> SkillReference {
@@ -146,6 +150,15 @@ pub fn lint_upload(places: &Places, upload: &SkillUpload) -> Result<LintReport, 
     Ok(LintReport { path: "the archive".into(), ..told })
 }
 
+/// What it will be called in the library: `named`, or what the archive says.
+pub fn name_upload(
+    places: &Places,
+    upload: &SkillUpload,
+    named: Option<&str>,
+) -> Result<String, ServiceError> {
+    Ok(upload.told(name_of_added(places, &upload.source(), named))?.to_string())
+}
+
 /// Put an archive into the library as one skill, or as a new version of one where `replace` allows that.
 pub fn add_upload(
     places: &Places,
@@ -156,7 +169,7 @@ pub fn add_upload(
     accept_findings: bool,
 ) -> Result<AddedSkill, ServiceError> {
     let spec = AddSpec {
-        source: Some(SourceSpec { source: upload.reference().skill, ..SourceSpec::default() }),
+        source: Some(upload.source()),
         domain: Some(Domain::parse(domain)?.to_string()),
         name,
         replace,

@@ -1,6 +1,7 @@
 //! What a server has done by workers: the use cases that make sandboxes, each in a process of its own with one thread
 //! (see [`Launcher`]). An order and its report cross a socket, each as a length and JSON.
 
+mod demand;
 mod files;
 mod order;
 mod own;

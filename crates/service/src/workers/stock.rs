@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use ringfence_sandbox::{Job, Launcher};
 
+use super::demand::Demand;
 use super::{Order, READY, ReadyOrder, RunOrder, framed};
 
 /// A shape that nobody has asked for in this time is not kept any more.
@@ -44,7 +45,7 @@ pub struct Stock {
 /// Sandboxes of one shape.
 #[derive(Debug)]
 struct Shelf {
-    wanted: usize,
+    demand: Demand,
     jobs: VecDeque<Waiting>,
     asked: Instant,
 }
@@ -103,8 +104,9 @@ impl Stock {
             }
         }
         shelf.jobs = rest;
-        if taken.is_none() {
-            shelf.wanted = (shelf.wanted + 1).min(self.most);
+        match taken {
+            Some(_) => shelf.demand.met(shelf.ready()),
+            None => shelf.demand.missed(self.most),
         }
         taken
     }
@@ -112,9 +114,9 @@ impl Stock {
     /// Begin what is missing of this shape, and give up what nobody asks for.
     pub fn fill(&self, shape: &Shape) -> io::Result<()> {
         let mut shelves = self.shelves();
-        shelves.retain(|_, shelf| shelf.asked.elapsed() < KEPT);
+        tidy(&mut shelves);
         let mut kept: usize = shelves.values().map(|shelf| shelf.jobs.len()).sum();
-        let Some(wanted) = shelves.get(shape).map(|shelf| shelf.wanted) else { return Ok(()) };
+        let Some(wanted) = shelves.get(shape).map(|shelf| shelf.demand.wanted()) else { return Ok(()) };
         while kept >= self.most && give_up_oldest(&mut shelves, shape) {
             kept -= 1;
         }
@@ -126,9 +128,9 @@ impl Stock {
         Ok(())
     }
 
-    /// Give up what nobody asks for.
+    /// Give up what nobody asks for, and of what is asked for less than before, what was not needed.
     pub fn tidy(&self) {
-        self.shelves().retain(|_, shelf| shelf.asked.elapsed() < KEPT);
+        tidy(&mut self.shelves());
     }
 
     /// How many are ready, and how many are kept or in the making.
@@ -158,7 +160,22 @@ impl Stock {
 
 impl Shelf {
     fn new() -> Self {
-        Self { wanted: 0, jobs: VecDeque::new(), asked: Instant::now() }
+        Self { demand: Demand::new(), jobs: VecDeque::new(), asked: Instant::now() }
+    }
+
+    fn ready(&self) -> usize {
+        self.jobs.iter().filter(|waiting| waiting.ready).count()
+    }
+}
+
+fn tidy(shelves: &mut BTreeMap<Shape, Shelf>) {
+    let now = Instant::now();
+    shelves.retain(|_, shelf| now.duration_since(shelf.asked) < KEPT);
+    for shelf in shelves.values_mut() {
+        shelf.demand.fall(now, shelf.jobs.len());
+        let surplus = shelf.jobs.len().saturating_sub(shelf.demand.wanted());
+        // A job that is dropped ends.
+        drop(shelf.jobs.drain(..surplus));
     }
 }
 
@@ -166,6 +183,6 @@ impl Shelf {
 fn give_up_oldest(shelves: &mut BTreeMap<Shape, Shelf>, but: &Shape) -> bool {
     let others = shelves.iter_mut().filter(|(shape, shelf)| *shape != but && !shelf.jobs.is_empty());
     let Some((_, oldest)) = others.min_by_key(|(_, shelf)| shelf.asked) else { return false };
-    oldest.wanted = oldest.wanted.saturating_sub(1);
+    oldest.demand.yielded();
     oldest.jobs.pop_front().is_some()
 }

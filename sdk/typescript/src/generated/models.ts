@@ -141,6 +141,12 @@ export interface EntryAnswer {
   name: string;
 }
 
+export interface EntryPage {
+  entries: EntryAnswer[];
+  /** For `after` of the next page; null at the end. */
+  next?: string | null;
+}
+
 /** The body of every error. */
 export interface ErrorBody {
   error: ErrorDetail;
@@ -355,6 +361,12 @@ export interface RememberedAnswer {
   scope: string;
   until?: number | null;
   user: string;
+}
+
+export interface RememberedPage {
+  /** For `after` of the next page; null at the end. */
+  next?: string | null;
+  remembered: RememberedAnswer[];
 }
 
 export interface RenameRequest {

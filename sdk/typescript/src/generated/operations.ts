@@ -10,7 +10,7 @@ import type {
   DecideRequest,
   DiffAnswer,
   DirectoryRequest,
-  EntryAnswer,
+  EntryPage,
   ExecAnswer,
   ExecRequest,
   ExtendRequest,
@@ -28,7 +28,7 @@ import type {
   PortRequest,
   PortsAnswer,
   ProcessAnswer,
-  RememberedAnswer,
+  RememberedPage,
   RenameRequest,
   RollbackAnswer,
   RollbackRequest,
@@ -123,11 +123,12 @@ export function actionsEvents(query: { after?: number } = {}): Operation<never> 
   };
 }
 
-/** Approvals that are remembered: for your actions, or for everybody's if you may decide. */
-export function actionsRemembered(): Operation<RememberedAnswer[]> {
+/** Approvals that are remembered, the oldest first: for your actions, or for everybody's if you may decide. */
+export function actionsRemembered(query: { after?: string; limit?: number } = {}): Operation<RememberedPage> {
   return {
     method: "GET",
     path: "/v1/actions/remembered",
+    query,
     answer: "json",
     keyed: false,
   };
@@ -452,7 +453,7 @@ export function filesMakeDirectory(id: string, body: DirectoryRequest): Operatio
 }
 
 /** What is in a directory, by name. */
-export function filesList(id: string, query: { path: string }): Operation<EntryAnswer[]> {
+export function filesList(id: string, query: { path: string; after?: string; limit?: number }): Operation<EntryPage> {
   return {
     method: "GET",
     path: pathOf("/v1/sandboxes/{id}/files/list", { id }),

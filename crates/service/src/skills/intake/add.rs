@@ -72,6 +72,16 @@ pub fn add_skills(places: &Places, spec: &AddSpec) -> Result<AddReport, ServiceE
     }
 }
 
+/// What the one skill of a source would be called. Nothing is added.
+pub(in crate::skills) fn name_of_added(
+    places: &Places,
+    source: &SourceSpec,
+    named: Option<&str>,
+) -> Result<SkillName, ServiceError> {
+    let (fetched, subdirectory) = fetch(places, source)?;
+    name(named, &fetched.skill(subdirectory.as_deref())?)
+}
+
 fn add_source(
     places: &Places,
     spec: &AddSpec,
@@ -111,7 +121,7 @@ fn add_source(
     let mut judged = Vec::new();
     let mut taken = BTreeSet::new();
     for skill in skills {
-        let reference = Reference { domain: domain.clone(), name: name(spec, &skill)? };
+        let reference = Reference { domain: domain.clone(), name: name(spec.name.as_deref(), &skill)? };
         if !taken.insert(reference.clone()) {
             return Err(ServiceError::new(
                 ErrorCode::BadRequest,
@@ -195,8 +205,8 @@ pub(in crate::skills) fn take(
 }
 
 /// The caller's name, else the manifest's, else the directory's; the nearest that a folder can have.
-fn name(spec: &AddSpec, skill: &FetchedSkill) -> Result<SkillName, ServiceError> {
-    if let Some(name) = &spec.name {
+fn name(named: Option<&str>, skill: &FetchedSkill) -> Result<SkillName, ServiceError> {
+    if let Some(name) = named {
         return Ok(SkillName::parse(name)?);
     }
     let manifest = loaded(skill, &skill.name)?.manifest;

@@ -6,6 +6,7 @@ mod git;
 mod judge;
 mod source;
 
+pub(super) use add::name_of_added;
 pub use add::{AddReport, AddSpec, AddedSkill, add_skills};
 pub use source::SourceSpec;
 

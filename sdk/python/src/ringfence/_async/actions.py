@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Unpack
 
 from ringfence._async.events import AsyncEvents
@@ -45,9 +45,13 @@ class AsyncActions:
     async def cancel(self, action_id: str) -> ActionAnswer:
         return await self._client.send(operations.actions_cancel(action_id))
 
-    async def remembered(self) -> Sequence[RememberedAnswer]:
+    def remembered(self) -> AsyncIterator[RememberedAnswer]:
         """Approvals that still hold."""
-        return await self._client.send(operations.actions_remembered())
+        return paged(
+            self._client,
+            lambda after: operations.actions_remembered(after=after),
+            lambda page: page.remembered,
+        )
 
     async def forget(self, remembered_id: str) -> None:
         await self._client.send(operations.actions_forget(remembered_id))

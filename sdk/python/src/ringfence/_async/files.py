@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ringfence._async.events import AsyncEvents
+from ringfence._async.paging import paged
 from ringfence._generated import operations
 from ringfence._generated.models import EntryAnswer, RenameRequest, StatAnswer, UploadAnswer
 from ringfence._trees import MOST_BYTES, tar_of, unpack
@@ -41,8 +43,12 @@ class AsyncFiles:
         query = operations.files_write(self._sandbox.id, data, path=path, mode=octal, action=action, wait_ms=wait_ms)
         await self._sandbox.send(query)
 
-    async def list(self, path: str = ".") -> list[EntryAnswer]:
-        return await self._sandbox.send(operations.files_list(self._sandbox.id, path=path))
+    def list(self, path: str = ".") -> AsyncIterator[EntryAnswer]:
+        return paged(
+            self._sandbox.client,
+            lambda after: operations.files_list(self._sandbox.id, path=path, after=after),
+            lambda page: page.entries,
+        )
 
     async def stat(self, path: str) -> StatAnswer:
         return await self._sandbox.send(operations.files_stat(self._sandbox.id, path=path))

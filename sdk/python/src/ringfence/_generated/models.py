@@ -20,6 +20,7 @@ __all__ = [
     "DirectoryRequest",
     "DirectoryRequestOptions",
     "EntryAnswer",
+    "EntryPage",
     "ErrorBody",
     "ErrorDetail",
     "ExecAnswer",
@@ -46,6 +47,7 @@ __all__ = [
     "PortsAnswer",
     "ProcessAnswer",
     "RememberedAnswer",
+    "RememberedPage",
     "RenameRequest",
     "RollbackAnswer",
     "RollbackRequest",
@@ -311,6 +313,20 @@ class EntryAnswer:
         return cls(
             kind=data["kind"],
             name=data["name"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntryPage:
+    entries: list[EntryAnswer]
+    # For `after` of the next page; null at the end.
+    next: str | None = None
+
+    @classmethod
+    def from_json(cls, data: Any) -> EntryPage:
+        return cls(
+            entries=[EntryAnswer.from_json(item) for item in data["entries"]],
+            next=data.get("next"),
         )
 
 
@@ -697,6 +713,20 @@ class RememberedAnswer:
             scope=data["scope"],
             until=data.get("until"),
             user=data["user"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RememberedPage:
+    # For `after` of the next page; null at the end.
+    next: str | None = None
+    remembered: list[RememberedAnswer]
+
+    @classmethod
+    def from_json(cls, data: Any) -> RememberedPage:
+        return cls(
+            next=data.get("next"),
+            remembered=[RememberedAnswer.from_json(item) for item in data["remembered"]],
         )
 
 

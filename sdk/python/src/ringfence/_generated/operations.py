@@ -14,7 +14,7 @@ from ringfence._generated.models import (
     DecideRequest,
     DiffAnswer,
     DirectoryRequest,
-    EntryAnswer,
+    EntryPage,
     ExecAnswer,
     ExecRequest,
     ExtendRequest,
@@ -31,7 +31,7 @@ from ringfence._generated.models import (
     PortRequest,
     PortsAnswer,
     ProcessAnswer,
-    RememberedAnswer,
+    RememberedPage,
     RenameRequest,
     RollbackAnswer,
     RollbackRequest,
@@ -127,12 +127,14 @@ def actions_events(*, after: int | None = None) -> Operation[bytes]:
     )
 
 
-def actions_remembered() -> Operation[list[RememberedAnswer]]:
-    """Approvals that are remembered: for your actions, or for everybody's if you may decide."""
+def actions_remembered(*, after: str | None = None, limit: int | None = None) -> Operation[RememberedPage]:
+    """Approvals that are remembered, the oldest first: for your actions, or for everybody's if you may decide.
+    """
     return Operation(
         "GET",
         "/v1/actions/remembered",
-        decode=lambda data: [RememberedAnswer.from_json(item) for item in data],
+        query={"after": after, "limit": limit},
+        decode=lambda data: RememberedPage.from_json(data),
         answer="json",
     )
 
@@ -456,13 +458,13 @@ def files_make_directory(id: str, body: DirectoryRequest) -> Operation[None]:
     )
 
 
-def files_list(id: str, *, path: str) -> Operation[list[EntryAnswer]]:
+def files_list(id: str, *, path: str, after: str | None = None, limit: int | None = None) -> Operation[EntryPage]:
     """What is in a directory, by name."""
     return Operation(
         "GET",
         path_of("/v1/sandboxes/{id}/files/list", id=id),
-        query={"path": path},
-        decode=lambda data: [EntryAnswer.from_json(item) for item in data],
+        query={"path": path, "after": after, "limit": limit},
+        decode=lambda data: EntryPage.from_json(data),
         answer="json",
     )
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Unpack
 
 from ringfence._sync.events import Events
@@ -46,9 +46,13 @@ class Actions:
     def cancel(self, action_id: str) -> ActionAnswer:
         return self._client.send(operations.actions_cancel(action_id))
 
-    def remembered(self) -> Sequence[RememberedAnswer]:
+    def remembered(self) -> Iterator[RememberedAnswer]:
         """Approvals that still hold."""
-        return self._client.send(operations.actions_remembered())
+        return paged(
+            self._client,
+            lambda after: operations.actions_remembered(after=after),
+            lambda page: page.remembered,
+        )
 
     def forget(self, remembered_id: str) -> None:
         self._client.send(operations.actions_forget(remembered_id))

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ringfence._sync.events import Events
+from ringfence._sync.paging import paged
 from ringfence._generated import operations
 from ringfence._generated.models import EntryAnswer, RenameRequest, StatAnswer, UploadAnswer
 from ringfence._trees import MOST_BYTES, tar_of, unpack
@@ -42,8 +44,12 @@ class Files:
         query = operations.files_write(self._sandbox.id, data, path=path, mode=octal, action=action, wait_ms=wait_ms)
         self._sandbox.send(query)
 
-    def list(self, path: str = ".") -> list[EntryAnswer]:
-        return self._sandbox.send(operations.files_list(self._sandbox.id, path=path))
+    def list(self, path: str = ".") -> Iterator[EntryAnswer]:
+        return paged(
+            self._sandbox.client,
+            lambda after: operations.files_list(self._sandbox.id, path=path, after=after),
+            lambda page: page.entries,
+        )
 
     def stat(self, path: str) -> StatAnswer:
         return self._sandbox.send(operations.files_stat(self._sandbox.id, path=path))
