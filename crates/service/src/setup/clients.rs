@@ -227,16 +227,18 @@ pub(super) fn notes(spec: &SetupSpec) -> Vec<String> {
                 stops the first by a plugin",
         }
         .to_owned());
+        let of_project = match spec.client {
+            Client::ClaudeCode => None,
+            Client::Codex | Client::Gemini => {
+                Some("open: the client reads a project's settings only after you trusted the folder")
+            }
+            Client::Opencode => Some(
+                "opencode writes `$schema` into the project's opencode.json itself: with that in it --remove leaves the \
+                file, and nothing of ours in it",
+            ),
+        };
         if spec.scope == SetupScope::Project {
-            notes.push(match spec.client {
-                Client::ClaudeCode => return notes,
-                Client::Codex | Client::Gemini => {
-                    "open: the client reads a project's settings only after you trusted the folder".to_owned()
-                }
-                Client::Opencode => "opencode writes `$schema` into the project's opencode.json itself: with that in it \
-                    --remove leaves the file, and nothing of ours in it"
-                    .to_owned(),
-            });
+            notes.extend(of_project.map(str::to_owned));
         }
     }
     notes
