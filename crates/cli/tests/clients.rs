@@ -233,6 +233,14 @@ fn what_a_projects_settings_set_is_not_believed() {
         wrapped(test().env("RINGFENCE_POLICY", path("ws/evil.toml")), &[], &write).code(0);
         assert!(outside.exists());
         std::fs::remove_file(&outside).unwrap();
+        // So it does where the client keeps the variable for itself.
+        let kept = test().env("RINGFENCE_POLICY", path("ws/evil.toml")).plain();
+        kept.by_client_that_keeps(&["RINGFENCE_POLICY"])
+            .verb(["--wrap=claude-code", write.as_str()])
+            .call()
+            .code(0);
+        assert!(outside.exists());
+        std::fs::remove_file(&outside).unwrap();
         for (name, value) in [
             ("RINGFENCE_POLICY", path("ws/evil.toml")),
             ("RINGFENCE_PROFILE", "permissive".into()),

@@ -7,6 +7,7 @@ use ringfence_policy::{Became, ImportFrom, ImportPlaces, ImportRow, Imported, im
 use crate::error::{ErrorCode, ServiceError};
 use crate::files::read_if_there;
 use crate::places::Places;
+use crate::setup::{gemini_home, variable};
 
 /// Read `file`, or the settings at their usual places, the project's before the user's. Of several that are there one is read, since
 /// each has paths of its own to begin from; the others are named.
@@ -58,17 +59,17 @@ fn usual(places: &Places, from: ImportFrom) -> Vec<PathBuf> {
         ImportFrom::ClaudeCode => vec![
             project.join(".claude/settings.json"),
             project.join(".claude/settings.local.json"),
-            home.join(".claude/settings.json"),
+            variable("CLAUDE_CONFIG_DIR").unwrap_or_else(|| home.join(".claude")).join("settings.json"),
             "/etc/claude-code/managed-settings.json".into(),
         ],
         ImportFrom::Codex => vec![
             project.join(".codex/config.toml"),
-            home.join(".codex/config.toml"),
+            variable("CODEX_HOME").unwrap_or_else(|| home.join(".codex")).join("config.toml"),
             "/etc/codex/config.toml".into(),
         ],
         ImportFrom::Gemini => vec![
             project.join(".gemini/settings.json"),
-            home.join(".gemini/settings.json"),
+            gemini_home(places).join(".gemini/settings.json"),
             "/etc/gemini-cli/settings.json".into(),
         ],
     }

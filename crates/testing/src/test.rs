@@ -22,15 +22,16 @@ pub struct Test {
     state: Option<PathBuf>,
     stdin: Input,
     stdout: Option<File>,
-    client: Option<Vec<(OsString, OsString)>>,
+    client: Option<Vec<OsString>>,
 }
 
-/// A client that hands its own environment on, with what the settings of a project add to it.
+/// A client that hands its own environment on, with what the settings of a project add to it, and without what it keeps.
 const CLIENT: &str = "\
 import os, subprocess, sys
 at = sys.argv.index('--')
-more = dict(pair.split('=', 1) for pair in sys.argv[1:at])
-sys.exit(subprocess.call(sys.argv[at + 1:], env={**os.environ, **more}))";
+more = dict(pair.split('=', 1) for pair in sys.argv[1:at] if '=' in pair)
+given = {name: value for name, value in os.environ.items() if name not in sys.argv[1:at]}
+sys.exit(subprocess.call(sys.argv[at + 1:], env={**given, **more}))";
 
 #[derive(Debug)]
 enum Input {
@@ -132,7 +133,16 @@ impl Test {
     /// Started by a client that has this environment, and not by the test itself; `more` is what only `ringfence` gets of it.
     #[must_use]
     pub fn by_client(mut self, more: &[(&str, &str)]) -> Self {
-        self.client = Some(more.iter().map(|(name, value)| (name.into(), value.into())).collect());
+        self.client
+            .get_or_insert_default()
+            .extend(more.iter().map(|(name, value)| format!("{name}={value}").into()));
+        self
+    }
+
+    /// The same by a client that has these variables and does not hand them on.
+    #[must_use]
+    pub fn by_client_that_keeps(mut self, names: &[&str]) -> Self {
+        self.client.get_or_insert_default().extend(names.iter().map(OsString::from));
         self
     }
 
@@ -239,14 +249,7 @@ impl Test {
             None => Command::new(&stage.ringfence),
             Some(more) => {
                 let mut command = Command::new("python3");
-                command.args(["-c", CLIENT]);
-                for (name, value) in more {
-                    let mut pair = name.clone();
-                    pair.push("=");
-                    pair.push(value);
-                    command.arg(pair);
-                }
-                command.arg("--").arg(&stage.ringfence);
+                command.args(["-c", CLIENT]).args(more).arg("--").arg(&stage.ringfence);
                 command
             }
         };

@@ -79,6 +79,26 @@ impl Client {
         Self::of(scene, Test::in_scene(scene).by_client(more), ["--rules-of", client])
     }
 
+    /// Refused: the client has `variable`, and what it starts has another value of it.
+    pub(crate) fn with_rules_over(
+        scene: &Scene,
+        client: &str,
+        (name, mine): (&str, &str),
+        theirs: &str,
+    ) -> Outcome {
+        let test = Test::in_scene(scene).env(name, mine).by_client(&[(name, theirs)]);
+        Self::of(scene, test, ["--rules-of", client]).end()
+    }
+
+    /// The same by a client that has `variables` and keeps them for itself, as Codex does.
+    pub(crate) fn with_rules_kept(scene: &Scene, client: &str, variables: &[(&str, &str)]) -> Self {
+        let names: Vec<&str> = variables.iter().map(|(name, _)| *name).collect();
+        let test =
+            variables.iter().fold(Test::in_scene(scene), |test, (name, value)| test.env(*name, *value));
+        let test = test.by_client_that_keeps(&names);
+        Self::of(scene, test, ["--rules-of", client]).introduced(client, json!({}))
+    }
+
     fn introduced(mut self, name: &str, capabilities: Value) -> Self {
         let client = &mut self;
         let hello = json!({

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::approvals::configured;
 use crate::client::checked;
-use crate::http::{headers, hello, message};
+use crate::http::{Client, headers, hello, message};
 use crate::scene;
 
 /// A call of the revision without sessions.
@@ -46,6 +46,26 @@ fn one_users_sessions_lock_nobody_out() {
     assert!(ended.status < 300, "{}", ended.status);
     let _ = begin(&eve).status(200);
     begin(&eve).refused(429, "too_many");
+}
+
+/// A call without a progress token says nothing while it runs.
+#[test]
+fn a_running_call_is_no_silence() {
+    let scene = scene();
+    let server = configured(&scene, "[limits]\nmcp_idle = '8s'\n");
+    let client = Client::new(&server, "ada", "operator");
+    let command =
+        "sleep 1000 & echo $! > pid; until [ -e go ]; do sleep 0.1; done; kill -0 $(cat pid) && echo alive";
+    std::thread::scope(|threads| {
+        let long = threads
+            .spawn(|| client.call("sandbox_run", json!({ "command": command, "timeout_ms": 600_000 })));
+        // Longer than the silence after which a session ends; longer yet changes nothing.
+        std::thread::sleep(std::time::Duration::from_secs(13));
+        let told =
+            client.call("sandbox_run", json!({ "command": "cat pid > /dev/null && touch go && echo same" }));
+        assert_eq!(told["stdout"], "same\n", "{told}");
+        assert_eq!(long.join().unwrap()["stdout"], "alive\n");
+    });
 }
 
 /// It has no session that could end, and its last connection broke off or not: nobody says that it has gone.

@@ -1,8 +1,10 @@
 //! The Model Context Protocol, through a real `ringfence mcp` and a real `ringfence serve`.
 
+mod ahead;
 mod approvals;
 mod asking;
 mod client;
+mod compat;
 mod crowd;
 mod denials;
 mod ends;

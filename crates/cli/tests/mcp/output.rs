@@ -1,9 +1,10 @@
 //! Long outputs, for each client as it can take them, and outputs as they come.
 
+use ringfence_testing::Server;
 use serde_json::{Value, json};
 
 use crate::client::{Client, checked};
-use crate::scene;
+use crate::{http, scene};
 
 /// Text and structure of an answer, as a client counts them.
 fn size(result: &Value) -> usize {
@@ -142,4 +143,76 @@ fn what_is_told_of_denials_is_part_of_the_limit() {
     let result = client.result("sandbox_run", json!({ "command": command }));
     assert!(size(&result) <= 10_000, "{}", size(&result));
     assert!(!result["structuredContent"]["denials"].as_array().unwrap().is_empty(), "{result}");
+}
+
+/// What the stream of a call's answer holds, event by event.
+fn begin_over_http(
+    client: &http::Client<'_>,
+    server: &Server<'_>,
+    arguments: Value,
+) -> ringfence_testing::EventReader {
+    let body = json!({
+        "jsonrpc": "2.0", "id": 9, "method": "tools/call",
+        "params": { "name": "sandbox_run", "arguments": arguments, "_meta": { "progressToken": "t9" } },
+    });
+    let headers = http::headers(&client.key, Some(&client.session));
+    let events = server.listen_raw("POST", "/mcp", &headers, body.to_string().as_bytes());
+    assert_eq!(events.status, 200);
+    events
+}
+
+fn next(events: &mut ringfence_testing::EventReader) -> Value {
+    loop {
+        let data = events.next_event().expect("an event").data;
+        if data.is_object() {
+            return data;
+        }
+    }
+}
+
+#[test]
+fn output_is_streamed_over_http_and_silence_is_broken() {
+    let scene = scene();
+    let server = Server::start(&scene, [] as [&str; 0]);
+    let client = http::Client::new(&server, "ada", "operator");
+    // It goes on only when the first line was heard.
+    let command = "echo first; until [ -e go ]; do sleep 0.05; done; echo second";
+    let mut events = begin_over_http(&client, &server, json!({ "command": command, "streaming": true }));
+    let notice = next(&mut events);
+    assert_eq!(notice["method"], "notifications/progress", "{notice}");
+    assert_eq!(
+        (&notice["params"]["progressToken"], &notice["params"]["message"]),
+        (&json!("t9"), &json!("first\n"))
+    );
+    client.call("sandbox_run", json!({ "command": "touch go" }));
+    let (mut rest, mut last) = (String::new(), notice["params"]["progress"].as_f64().unwrap());
+    let answer = loop {
+        let message = next(&mut events);
+        if message["id"] == 9 {
+            break message;
+        }
+        rest.push_str(message["params"]["message"].as_str().unwrap());
+        let progress = message["params"]["progress"].as_f64().unwrap();
+        assert!(progress > last, "{message}");
+        last = progress;
+    };
+    assert_eq!(
+        (&*rest, &checked(&answer)["structuredContent"]["stdout"]),
+        ("second\n", &json!("first\nsecond\n"))
+    );
+    // Nothing that it writes is told as it comes: it ends only when the client has heard that we are there.
+    let command = "rm go; until [ -e go ]; do echo line; sleep 0.2; done; echo done";
+    let wish = json!({ "command": command, "timeout_ms": 600_000 });
+    let mut events = begin_over_http(&client, &server, wish);
+    let notice = next(&mut events);
+    assert_eq!(notice["method"], "notifications/progress", "{notice}");
+    assert!(notice["params"]["message"].as_str().unwrap().starts_with("still running, "), "{notice}");
+    client.call("sandbox_run", json!({ "command": "touch go" }));
+    let answer = loop {
+        let message = next(&mut events);
+        if message["id"] == 9 {
+            break message;
+        }
+    };
+    assert!(checked(&answer)["structuredContent"]["stdout"].as_str().unwrap().ends_with("done\n"));
 }

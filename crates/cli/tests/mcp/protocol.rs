@@ -18,6 +18,8 @@ fn every_revision_that_clients_speak_is_agreed_to() {
         let capabilities = &answer["result"]["capabilities"];
         assert!(capabilities["tools"].is_object() && capabilities["resources"].is_object(), "{answer}");
         assert!(capabilities["extensions"]["io.modelcontextprotocol/skills"].is_object(), "{answer}");
+        let level = client.ask("logging/setLevel", json!({ "level": "info" }));
+        assert!(level["result"].is_object(), "{level}");
     }
 }
 
@@ -36,6 +38,8 @@ fn discover_is_answered_before_hello() {
     let found = client.ask("server/discover", json!({ "_meta": meta }));
     let versions = found["result"]["supportedVersions"].to_string();
     assert!(versions.contains("2026-07-28") && versions.contains("2025-11-25"), "{found}");
+    let level = client.ask("logging/setLevel", json!({ "level": "info", "_meta": meta }));
+    assert_eq!(level["error"]["code"], -32601, "{level}");
     // Without a hello at all, as that revision has it.
     let call = json!({ "name": "sandbox_run", "arguments": { "command": ["echo", "hi"] }, "_meta": meta });
     let answer = client.ask("tools/call", call);

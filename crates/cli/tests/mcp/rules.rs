@@ -96,6 +96,9 @@ fn what_a_projects_settings_set_is_not_believed() {
         let ended = Client::with_rules_silent(&scene, "gemini", &[(name, &value)]).end();
         ended.code(125).stderr_contains(why).stderr_contains(name);
     }
+    // Not even from one that the user said: `moderate` is no more than their files have, and more than they want here.
+    let test = Client::with_rules_over(&scene, "gemini", ("RINGFENCE_PROFILE", "restrictive"), "moderate");
+    test.code(125).stderr_contains("RINGFENCE_PROFILE").stderr_contains("the settings of a project set it");
     // They may tighten, and what is as it was is no change.
     for more in [[("RINGFENCE_PROFILE", "restrictive")], [("HOME", scene.home().to_str().unwrap())]] {
         let mut client = Client::with_rules(&scene, "gemini", &more);
@@ -108,4 +111,50 @@ fn what_a_projects_settings_set_is_not_believed() {
     );
     let mut client = Client::with_rules(&scene, "gemini", &[("XDG_CONFIG_HOME", "/nowhere")]);
     assert_eq!(client.call("sandbox_run", json!({ "command": "echo fine" }))["stdout"], "fine\n");
+}
+
+/// Codex hands HOME, PATH and little else on to a server: what its user says by variables holds all the same.
+#[test]
+fn what_a_client_keeps_for_itself_holds() {
+    let scene = scene();
+    scene.write("codex/config.toml", "sandbox_mode = \"read-only\"\n");
+    scene.write("codex/rules/mine.rules", "prefix_rule(pattern = [\"touch\"], decision = \"forbidden\")");
+    scene.write("gemini/.gemini/settings.json", "{\"tools\": {\"exclude\": [\"run_shell_command(touch)\"]}}");
+    scene.write("mine.toml", "[filesystem]\nworkspace = 'private'");
+    scene.write("config/ringfence/config.toml", "profile = 'restrictive'");
+    scene.write("ws/README", "hello\n");
+    let path = |name: &str| scene.path(name).to_str().unwrap().to_owned();
+    for (client, home) in
+        [("codex", ("CODEX_HOME", path("codex"))), ("gemini", ("GEMINI_CLI_HOME", path("gemini")))]
+    {
+        // A twin: in another home nothing is denied.
+        let mut free = Client::with_rules(&scene, client, &[]);
+        assert_eq!(
+            free.call("sandbox_run", json!({ "command": "touch x; rm x" }))["exit_code"],
+            0,
+            "{client}"
+        );
+        drop(free);
+        let mut held = Client::with_rules_kept(&scene, client, &[(home.0, &home.1)]);
+        let refused = held.refusal("sandbox_run", json!({ "command": "touch x" }));
+        assert_eq!(refused["code"], "denied_by_rule", "{client}: {refused}");
+        assert!(refused["message"].as_str().unwrap().contains(&home.1), "{refused}");
+        if client == "codex" {
+            let told = held.call("sandbox_run", json!({ "command": "cat README; echo x > made" }));
+            assert_eq!((&told["stdout"], told["exit_code"] == 0), (&json!("hello\n"), false), "{told}");
+        }
+    }
+    let profile = |client: &mut Client| {
+        client.call("sandbox_run", json!({ "command": "true" }));
+        client.call("sandbox_session_list", json!({}))["sessions"][0]["profile"].clone()
+    };
+    assert_eq!(profile(&mut Client::with_rules(&scene, "codex", &[])), "moderate");
+    for (name, value) in
+        [("RINGFENCE_PROFILE", "restrictive".to_owned()), ("XDG_CONFIG_HOME", path("config"))]
+    {
+        let mut client = Client::with_rules_kept(&scene, "codex", &[(name, &value)]);
+        assert_eq!(profile(&mut client), "restrictive", "{name}");
+    }
+    let mut client = Client::with_rules_kept(&scene, "codex", &[("RINGFENCE_POLICY", &path("mine.toml"))]);
+    assert_eq!(client.call("sandbox_run", json!({ "command": "ls" }))["stdout"], "");
 }

@@ -104,6 +104,44 @@ fn sessions_are_made_listed_and_closed() {
     assert_eq!(both["code"], "bad_request");
 }
 
+/// It may have a network that its person granted until its connection ends.
+#[test]
+fn a_session_without_a_name_is_its_connections_alone() {
+    let scene = scene();
+    let mut first = Client::start(&scene);
+    let made = first.call("sandbox_session_create", json!({}))["session"].clone();
+    let own = first.call("sandbox_run", json!({ "command": "true" }))["session"].clone();
+    let named = first.call("sandbox_session_create", json!({ "name": "shared" }))["session"].clone();
+    let names = |client: &mut Client| {
+        let listed = client.call("sandbox_session_list", json!({}))["sessions"].clone();
+        let listed = listed.as_array().unwrap().iter().map(|row| row["session"].clone());
+        listed.collect::<Vec<_>>()
+    };
+    let of_first = names(&mut first);
+    assert!([&made, &own, &named].iter().all(|name| of_first.contains(name)), "{of_first:?} {own}");
+    let mut other = Client::start(&scene);
+    let of_other = names(&mut other);
+    assert!(
+        of_other.contains(&named) && !of_other.contains(&made) && !of_other.contains(&own),
+        "{of_other:?}"
+    );
+    for session in [&made, &own] {
+        for (tool, arguments) in [
+            ("sandbox_run", json!({ "command": "true", "session": session })),
+            ("sandbox_file_read", json!({ "path": "/etc/hostname", "session": session })),
+            ("sandbox_session_close", json!({ "session": session })),
+        ] {
+            assert_eq!(other.refusal(tool, arguments)["code"], "no_session", "{tool}");
+        }
+        assert_eq!(
+            first.call("sandbox_run", json!({ "command": "true", "session": session }))["exit_code"],
+            0
+        );
+    }
+    assert_eq!(other.call("sandbox_run", json!({ "command": "true", "session": named }))["exit_code"], 0);
+    other.call("sandbox_session_close", json!({ "session": named }));
+}
+
 #[test]
 fn a_session_with_a_name_outlives_its_connection_and_is_of_its_directory() {
     let scene = scene();

@@ -1,11 +1,12 @@
 //! Codex: `sandbox_mode` with `[sandbox_workspace_write]`, or `default_permissions` with `[permissions.<name>]`. Codex uses
 //! the first where both are there, and so does this.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
 use super::draft::Draft;
+use super::extends::{with_chosen, with_inherited};
 use super::json::wrong;
 use super::place::{Place, place};
 use super::srt::UNKNOWN;
@@ -13,6 +14,7 @@ use super::{ImportError, ImportPlaces};
 
 /// Read-only in every writable root.
 pub(crate) const PROTECTED: [&str; 3] = [".agents/", ".codex/", ".git/"];
+const SYSTEM: &str = "system directories are in every sandbox, no program starts without them";
 const ROOTS: &str = "Codex protects .git, .agents and .codex in every writable root, Ringfence in the workspace alone: \
     run there, or grant it yourself with --write";
 
@@ -20,6 +22,10 @@ pub(super) fn read<'a>(text: &str, places: &'a ImportPlaces) -> Result<Draft<'a>
     let settings: Table =
         toml::from_str(text).map_err(|error| ImportError::Unreadable(error.message().to_owned()))?;
     let mut draft = Draft::new(places);
+    let (settings, chosen) = with_chosen(settings)?;
+    if let Some(name) = &chosen {
+        draft.carried(&format!("profile: {name}"), "", "what [profiles] says of it counts for more");
+    }
     let mode = settings.get("sandbox_mode");
     if let (None, Some(name)) = (mode, settings.get("default_permissions")) {
         profile(&mut draft, &settings, name, places)?;
@@ -36,7 +42,7 @@ pub(super) fn read<'a>(text: &str, places: &'a ImportPlaces) -> Result<Draft<'a>
         ("shell_environment_policy", "variables are not passed unless `environment.pass` names them"),
         ("profiles", "import a profile by itself: write its keys at the top of a file"),
     ] {
-        if settings.contains_key(key) {
+        if settings.contains_key(key) && !(key == "profiles" && chosen.is_some()) {
             draft.not_expressible(key, why);
         }
     }
@@ -146,36 +152,70 @@ fn profile(
         }
         _ => {}
     }
-    let profile = settings.get("permissions").and_then(|all| all.get(name)).and_then(Value::as_table);
-    let Some(profile) = profile else {
-        return Err(wrong("default_permissions", "there is no [permissions.<name>] of that name"));
-    };
+    let (profile, own) = with_inherited(settings, name)?;
     let prefix = format!("permissions.{name}");
-    for (key, value) in profile {
-        let setting = format!("{prefix}.{key}");
-        match (key.as_str(), value) {
-            ("extends", Value::String(base)) => match base.as_str() {
-                ":workspace" => {
-                    draft.reads_all(&format!("{setting} (reads)"));
-                    workspace(draft, &setting, places);
-                }
-                ":read-only" => draft.reads_all(&setting),
-                _ => {
-                    draft.tightened(&setting, "", "what it inherits is not granted; import that profile too")
-                }
-            },
-            ("description", _) => draft.carried(&setting, "", ""),
-            ("workspace_roots", Value::Table(roots)) => {
-                for root in roots.keys() {
-                    writable_root(draft, &format!("{setting}: {root}"), resolve(root, places));
+    let roots = further_roots(draft, &profile, &prefix, places)?;
+    let root = profile.get("filesystem").and_then(|rules| rules.get(":root")).and_then(Value::as_str);
+    let is_shut = matches!(root, Some("deny" | "none"));
+    let setting = format!("{prefix}.extends: {}", own.as_deref().unwrap_or_default());
+    match own.as_deref() {
+        None => {}
+        Some(own @ (":workspace" | ":read-only")) => {
+            if !is_shut {
+                draft.reads_all(&format!("{setting} (reads)"));
+            }
+            if own == ":workspace" {
+                workspace(draft, &setting, places);
+                for root in &roots {
+                    writable_root(draft, &setting, Some(directory(root)));
                 }
             }
-            ("filesystem", Value::Table(rules)) => filesystem(draft, rules, &setting, places)?,
+        }
+        Some(_) => draft.tightened(&setting, "", "what it inherits is not granted"),
+    }
+    for (key, value) in &profile {
+        let setting = format!("{prefix}.{key}");
+        match (key.as_str(), value) {
+            ("extends", Value::String(base)) if !base.starts_with(':') => {
+                draft.carried(&format!("{setting}: {base}"), "", "its rules are among those here");
+            }
+            ("extends" | "workspace_roots", _) => {}
+            ("description", _) => draft.carried(&setting, "", ""),
+            ("filesystem", Value::Table(rules)) => filesystem(draft, rules, &setting, places, &roots)?,
             ("network", Value::Table(rules)) => network(draft, rules, &setting)?,
+            ("filesystem" | "network", _) => return Err(wrong(&setting, "it is not a table")),
             _ => draft.not_expressible(&setting, UNKNOWN),
         }
     }
     Ok(())
+}
+
+/// The directories beside the current one that the profile's rules of `:workspace_roots` are for.
+fn further_roots(
+    draft: &mut Draft,
+    profile: &Table,
+    prefix: &str,
+    places: &ImportPlaces,
+) -> Result<Vec<PathBuf>, ImportError> {
+    let setting = format!("{prefix}.workspace_roots");
+    let roots = match profile.get("workspace_roots") {
+        None => return Ok(Vec::new()),
+        Some(Value::Table(roots)) => roots,
+        Some(_) => return Err(wrong(&setting, "it is not a table")),
+    };
+    let mut found = Vec::new();
+    for (root, is_one) in roots {
+        match (resolve(root, places), is_one) {
+            (_, Value::Boolean(false)) => draft.carried(&format!("{setting}: {root}"), "", "it is none"),
+            (Some(Place::Path { path, .. }), _) => found.push(path),
+            _ => draft.not_expressible(&format!("{setting}: {root}"), "name the directory"),
+        }
+    }
+    Ok(found)
+}
+
+fn directory(path: &Path) -> Place {
+    Place::Path { path: path.to_owned(), as_directory: true }
 }
 
 fn filesystem(
@@ -183,6 +223,7 @@ fn filesystem(
     rules: &Table,
     prefix: &str,
     places: &ImportPlaces,
+    roots: &[PathBuf],
 ) -> Result<(), ImportError> {
     for (path, access) in rules {
         let setting = format!("{prefix}.{path}");
@@ -190,34 +231,43 @@ fn filesystem(
             (":workspace_roots" | ":project_roots" | ":cwd", Value::Table(below)) => {
                 for (path, access) in below {
                     let access = access.as_str().ok_or_else(|| wrong(&setting, "an access is not a text"))?;
-                    let found = place(path, &places.current, &places.home);
-                    in_workspace(draft, &format!("{setting}.{path}: {access}"), access, found, places)?;
+                    let setting = format!("{setting}.{path}: {access}");
+                    in_workspace(draft, &setting, access, path, places)?;
+                    for root in roots {
+                        outside(draft, &setting, access, place(path, root, &places.home), places)?;
+                    }
                 }
             }
             (":workspace_roots" | ":project_roots" | ":cwd", Value::String(access)) => {
-                let found = place(".", &places.current, &places.home);
-                in_workspace(draft, &format!("{setting}: {access}"), access, found, places)?;
+                let setting = format!("{setting}: {access}");
+                in_workspace(draft, &setting, access, ".", places)?;
+                for root in roots {
+                    outside(draft, &setting, access, Some(directory(root)), places)?;
+                }
             }
             (":root", Value::String(access)) if access == "read" || access == "write" => {
                 draft.reads_all(&format!("{setting}: {access}"));
             }
+            (":root", Value::String(access)) if access == "deny" || access == "none" => {
+                draft.carried(&format!("{setting}: {access}"), "filesystem.host = \"system\"", SYSTEM);
+            }
             (":minimal", Value::String(access)) if access != "deny" && access != "none" => {
                 draft.carried(&format!("{setting}: {access}"), "filesystem.host = \"system\"", "");
             }
+            (":minimal", _) => draft.not_expressible(&setting, SYSTEM),
             (":tmpdir" | ":slash_tmp", _) => draft.tightened(&setting, "", "/tmp is the sandbox's own"),
             ("glob_scan_max_depth", _) => {
                 draft.not_expressible(&setting, "patterns are tightened to directories")
             }
-            (special, _) if special.starts_with(':') => draft.not_expressible(&setting, UNKNOWN),
+            // What it gives is not given; what it may take away can't be left out.
+            (special, Value::String(access))
+                if special.starts_with(':') && matches!(&**access, "read" | "write") =>
+            {
+                draft.not_expressible(&setting, UNKNOWN);
+            }
+            (special, _) if special.starts_with(':') => return Err(wrong(&setting, "it is not known")),
             (_, Value::String(access)) => {
-                let found = resolve(path, places);
-                let setting = format!("{setting}: {access}");
-                match access.as_str() {
-                    "read" => draft.read(&setting, found),
-                    "write" => writable_root(draft, &setting, found),
-                    "deny" | "none" => draft.hide(&setting, found)?,
-                    _ => return Err(wrong(&setting, "it is none of read, write and deny")),
-                }
+                outside(draft, &format!("{setting}: {access}"), access, resolve(path, places), places)?;
             }
             _ => return Err(wrong(&setting, "an access is not a text")),
         }
@@ -225,22 +275,65 @@ fn filesystem(
     Ok(())
 }
 
-fn in_workspace(
+/// A place that is named by itself, which may lie in the workspace all the same.
+fn outside(
     draft: &mut Draft,
     setting: &str,
     access: &str,
     found: Option<Place>,
     places: &ImportPlaces,
 ) -> Result<(), ImportError> {
-    let is_root = found.as_ref().is_some_and(|found| found.outer() == places.current);
+    match access {
+        "read" => {
+            let within = found.as_ref().is_some_and(|found| match found {
+                Place::Path { path, .. } => path.starts_with(&places.current),
+                Place::Pattern { within } => {
+                    within.starts_with(&places.current) || places.current.starts_with(within)
+                }
+            });
+            if within {
+                draft.unwritable(setting, found.clone())?;
+            }
+            draft.read(setting, found);
+        }
+        "write" => writable_root(draft, setting, found),
+        "deny" | "none" => hide(draft, setting, found)?,
+        _ => return Err(wrong(setting, "it is none of read, write and deny")),
+    }
+    Ok(())
+}
+
+/// Codex looks for the files of a pattern wherever it begins, at `/` too.
+fn hide(draft: &mut Draft, setting: &str, found: Option<Place>) -> Result<(), ImportError> {
+    if let Some(Place::Pattern { within }) = &found
+        && within == Path::new("/")
+    {
+        return Err(ImportError::HidesSystem { setting: setting.to_owned(), path: "/".into() });
+    }
+    draft.hide(setting, found)
+}
+
+fn in_workspace(
+    draft: &mut Draft,
+    setting: &str,
+    access: &str,
+    path: &str,
+    places: &ImportPlaces,
+) -> Result<(), ImportError> {
+    let found = place(path, &places.current, &places.home);
+    let is_root = matches!(&found, Some(Place::Path { path, .. }) if *path == places.current);
     match access {
         "write" if is_root => workspace(draft, setting, places),
         "write" => writable_root(draft, setting, found),
-        "read" => {
+        "read" if is_root => {
             draft.see_current();
             draft.unwritable(setting, found)?;
         }
-        "deny" | "none" => draft.hide(setting, found)?,
+        "read" => {
+            draft.unwritable(setting, found.clone())?;
+            draft.read(setting, found);
+        }
+        "deny" | "none" => hide(draft, setting, found)?,
         _ => return Err(wrong(setting, "it is none of read, write and deny")),
     }
     Ok(())

@@ -450,7 +450,7 @@ impl<'a> Draft<'a> {
         filesystem.read.sort();
         filesystem.read.dedup();
         filesystem.read.retain(|path| {
-            let is_written = write.contains(path) || (is_workspace && path == current);
+            let is_written = write.contains(path) || (is_workspace && path.starts_with(current));
             // Where all is shown, the directory is there anyway; a grant by name would also show a secret in it.
             !is_written && (!all || (path == current && is_below_private(path)))
         });

@@ -6,6 +6,7 @@
 mod claude;
 mod codex;
 mod draft;
+mod extends;
 mod gemini;
 mod json;
 mod place;

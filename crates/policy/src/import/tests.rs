@@ -248,6 +248,84 @@ fn codex_permission_profiles() {
 }
 
 #[test]
+fn codex_profiles_that_build_on_others() {
+    let layer = |text: &str| import(ImportFrom::Codex, text, &places("/x")).map(|imported| imported.layer);
+    let text = r#"
+        default_permissions = "child"
+        [permissions.child]
+        extends = "base"
+        [permissions.child.filesystem]
+        ":root" = "read"
+        [permissions.child.network]
+        enabled = true
+        [permissions.base]
+        extends = ":workspace"
+        [permissions.base.filesystem]
+        "~/private" = "deny"
+        "~/app/locked" = "read"
+        [permissions.base.network.domains]
+        "api.example.com" = "allow"
+    "#;
+    let found = layer(text).unwrap();
+    assert_eq!(found.filesystem.host, Some(HostFiles::All));
+    assert_eq!(found.filesystem.hide, [Path::new("/home/ann/private")], "what is inherited is denied");
+    assert!(found.filesystem.protect.contains(&"locked".to_owned()), "{:?}", found.filesystem);
+    assert_eq!(found.network.allow.len(), 1);
+    // The child counts for more.
+    let closed = text.replace("\":root\" = \"read\"", "\":root\" = \"deny\"");
+    let found = layer(&closed).unwrap();
+    assert_eq!(found.filesystem.host, Some(HostFiles::System));
+    assert_eq!(found.filesystem.workspace, Some(Workspace::Current));
+    for (from, to) in [
+        ("extends = \"base\"", "extends = \"nosuch\""),
+        ("extends = \":workspace\"", "extends = \"child\""),
+        ("extends = \":workspace\"", "extends = 1"),
+        ("\":root\" = \"read\"", "\":home\" = \"deny\""),
+        ("\":root\" = \"read\"", "\":root\" = { \"home\" = \"deny\" }"),
+        ("\"~/private\" = \"deny\"", "\"/**/*.key\" = \"deny\""),
+    ] {
+        assert!(layer(&text.replace(from, to)).is_err(), "{to}");
+    }
+    // A further root has the same exceptions.
+    let roots = r#"
+        default_permissions = "wide"
+        [permissions.wide.workspace_roots]
+        "/srv/a" = true
+        "/srv/b" = false
+        [permissions.wide.filesystem.":workspace_roots"]
+        "." = "write"
+        ".env" = "deny"
+    "#;
+    let files = layer(roots).unwrap().filesystem;
+    assert_eq!(files.read, [Path::new("/srv/a")]);
+    assert_eq!(files.hide, ["/home/ann/app/.env", "/srv/a/.env"].map(PathBuf::from));
+    let some = roots.replace("\".\" = \"write\"", "\"docs\" = \"read\"");
+    assert_eq!(
+        layer(&some).unwrap().filesystem.read,
+        ["/home/ann/app/docs", "/srv/a/docs"].map(PathBuf::from)
+    );
+}
+
+#[test]
+fn the_config_profile_that_is_chosen_counts() {
+    let text =
+        "profile = \"ro\"\nsandbox_mode = \"workspace-write\"\n[profiles.ro]\nsandbox_mode = \"read-only\"";
+    let imported = imported(ImportFrom::Codex, text);
+    assert_eq!(imported.layer.filesystem.workspace, Some(Workspace::Private));
+    assert_eq!(imported.became("profile: ro"), CarriedOver);
+    let of = |text: &str| import(ImportFrom::Codex, text, &places("/x"));
+    let alone = of(&text.replace("sandbox_mode = \"workspace-write\"\n", "")).unwrap();
+    assert_eq!(alone.layer.filesystem.workspace, Some(Workspace::Private));
+    for (from, to) in [
+        ("\"ro\"", "\"nosuch\""),
+        ("profile = \"ro\"", "profile = 1"),
+        ("sandbox_mode = \"read-only\"", "default_permissions = \":read-only\""),
+    ] {
+        assert!(of(&text.replacen(from, to, 1)).is_err(), "{to}");
+    }
+}
+
+#[test]
 fn no_row_grants_what_another_setting_takes_back() {
     let text = r#"{"network": {"allowedDomains": ["x.com", "y.com:8443", "localhost:3000"], "deniedDomains": ["*"]}}"#;
     let imported = imported(ImportFrom::Srt, text);
@@ -384,8 +462,89 @@ fn path() -> impl Strategy<Value = String> {
         .prop_map(|(start, rest)| format!("{start}{rest}"))
 }
 
+/// Codex's own decision, from its documents: a profile over what it extends, key by key; the deepest rule, and of those that are
+/// as deep deny over write over read.
+type CodexRules = std::collections::BTreeMap<(&'static str, &'static str), &'static str>;
+
+fn codex_access(layers: &[&CodexRules], path: &str) -> &'static str {
+    let mut rules = CodexRules::new();
+    layers.iter().for_each(|layer| rules.extend(layer.iter()));
+    let place = |key: &str, below: &str| match (key, below) {
+        (":root", _) => "/".to_owned(),
+        (":workspace_roots", ".") => absolute("."),
+        (":workspace_roots", below) => absolute(below),
+        (key, _) => absolute(key),
+    };
+    let rank = |access: &str| ["read", "write", "deny"].iter().position(|known| *known == access);
+    let fitting = rules.iter().filter_map(|((key, below), access)| {
+        let place = place(key, below);
+        Path::new(path)
+            .starts_with(&place)
+            .then(|| (Path::new(&place).components().count(), rank(access), *access))
+    });
+    fitting.max().map_or("deny", |(_, _, access)| access)
+}
+
+fn codex_text(name: &str, extends: Option<&str>, rules: &CodexRules) -> String {
+    let lines = |scoped: bool| -> String {
+        let those = rules.iter().filter(|((key, _), _)| (*key == ":workspace_roots") == scoped);
+        those
+            .map(|((key, below), access)| format!("{:?} = {access:?}\n", if scoped { below } else { key }))
+            .collect()
+    };
+    let extends = extends.map(|base| format!("extends = {base:?}\n")).unwrap_or_default();
+    format!(
+        "[permissions.{name}]\n{extends}[permissions.{name}.filesystem]\n{}[permissions.{name}.filesystem.\":workspace_roots\"]\n{}",
+        lines(false),
+        lines(true)
+    )
+}
+
+fn codex_rules() -> impl Strategy<Value = CodexRules> {
+    let keys = prop::sample::select(vec![
+        (":root", ""),
+        ("~", ""),
+        ("~/a", ""),
+        ("~/app", ""),
+        ("~/app/a", ""),
+        ("~/app/a/b", ""),
+        ("/home/ann/app/b", ""),
+        ("/srv", ""),
+        ("/srv/a", ""),
+        (":workspace_roots", "."),
+        (":workspace_roots", "a"),
+        (":workspace_roots", "a/b"),
+    ]);
+    prop::collection::btree_map(keys, prop::sample::select(vec!["read", "write", "deny"]), 0..5)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn an_import_from_codex_gives_no_more_than_its_source(
+        base in codex_rules(), child in codex_rules(), own in 0usize..3, paths in prop::collection::vec(path(), 8),
+    ) {
+        let read: CodexRules = [((":root", ""), "read")].into();
+        let workspace: CodexRules = [((":root", ""), "read"), ((":workspace_roots", "."), "write")].into();
+        let (extends, below) = [(None, CodexRules::new()), (Some(":read-only"), read), (Some(":workspace"), workspace)][own].clone();
+        let text = format!(
+            "default_permissions = \"child\"\n{}{}",
+            codex_text("child", Some("base"), &child),
+            codex_text("base", extends, &base)
+        );
+        let Ok(imported) = import(ImportFrom::Codex, &text, &places("/x")) else { return Ok(()) };
+        for path in paths {
+            let (at, access) = (Path::new(&path), codex_access(&[&below, &base, &child], &path));
+            if layer_writes(&imported.layer, at) {
+                prop_assert_eq!(access, "write", "{} can be written: {}\n{:#?}", path, text, imported.layer.filesystem);
+            }
+            if layer_reads(&imported.layer, at) {
+                prop_assert_ne!(access, "deny", "{} can be read: {}\n{:#?}", path, text, imported.layer.filesystem);
+            }
+        }
+        imported.layer.validate().unwrap();
+    }
 
     #[test]
     fn an_import_gives_no_more_than_its_source(

@@ -6,8 +6,8 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
     GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation, JsonObject,
     ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, PromptMessage, ReadResourceRequestParams, ReadResourceResponse,
-    ReadResourceResult, Role, ServerCapabilities, ServerConfig,
+    PaginatedRequestParams, PromptMessage, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, Role, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
@@ -93,6 +93,20 @@ impl ServerHandler for Mcp {
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         self.make_ahead(&context.extensions);
+    }
+
+    /// Some clients set one as they begin. Nothing of ours is a log message, so that there is no more to do; the revision that
+    /// has no such request any more does not get one.
+    #[expect(deprecated, reason = "the last revision has no logging, those before it have")]
+    async fn set_level(
+        &self,
+        _: rmcp::model::SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        match context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28) {
+            true => Err(ErrorData::method_not_found::<SetLevelRequestMethod>()),
+            false => Ok(()),
+        }
     }
 
     async fn list_tools(

@@ -14,6 +14,7 @@ use axum::http::request::Parts;
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use futures_util::{Stream, StreamExt};
+use rmcp::transport::streamable_http_server::session::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -35,13 +36,22 @@ const SESSION: &str = "mcp-session-id";
 /// Which user each of the protocol's sessions belongs to, and the connections of those who have none.
 #[derive(Debug)]
 struct McpState {
-    /// A client that is silent for so long is gone.
+    /// A client that is silent for so long is gone. One that waits for a call is not silent.
     idle: Duration,
-    owners: Mutex<HashMap<String, String>>,
+    owners: Mutex<HashMap<String, Owned>>,
     /// Users whose session is being made, once for each.
     making: Mutex<Vec<String>>,
     stateless: Mutex<HashMap<String, (Arc<Connection>, Instant)>>,
     outputs: Mutex<HashMap<String, Weak<OutputStore>>>,
+}
+
+/// A session of the protocol.
+#[derive(Debug)]
+struct Owned {
+    user: String,
+    /// That run, and when the last one began or ended.
+    calls: usize,
+    used: Instant,
 }
 
 /// What a request over HTTP is answered with.
@@ -87,22 +97,56 @@ impl McpState {
     /// Of a user whose client keeps no session of the protocol.
     fn shared(&self, caller: &Caller) -> Arc<Connection> {
         let mut all = self.stateless.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = format!("{}\n{}", caller.user, caller.key.as_deref().unwrap_or_default());
-        let entry = all.entry(key).or_insert_with(|| (Arc::default(), Instant::now()));
+        let entry = all.entry(stateless_key(caller)).or_insert_with(|| (Arc::default(), Instant::now()));
         entry.1 = Instant::now();
         Arc::clone(&entry.0)
     }
 
-    /// Let those go that nobody has used for long: what was made for them ends.
-    fn prune(&self) {
+    /// A request has come for one, of its user; none where it is nobody's or somebody else's.
+    fn begin(self: &Arc<Self>, session: &str, user: &str) -> Option<InUse> {
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let owned = owners.get_mut(session).filter(|owned| owned.user == user)?;
+        owned.calls += 1;
+        owned.used = Instant::now();
+        Some(InUse { state: Arc::clone(self), of: Used::Session(session.to_owned()) })
+    }
+
+    /// The same where there is none: what a long call was made with is in use until it ends.
+    fn begin_stateless(self: &Arc<Self>, caller: &Caller) -> InUse {
+        InUse { state: Arc::clone(self), of: Used::Shared(stateless_key(caller)) }
+    }
+
+    fn end(&self, used: &Used, now: Instant) {
+        match used {
+            Used::Session(session) => {
+                let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(owned) = owners.get_mut(session) {
+                    owned.calls = owned.calls.saturating_sub(1);
+                    owned.used = now;
+                }
+            }
+            Used::Shared(key) => {
+                let mut all = self.stateless.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some((_, used)) = all.get_mut(key) {
+                    *used = now;
+                }
+            }
+        }
+    }
+
+    /// Let those go that nobody has used for long: what was made for them ends. The sessions of the protocol that are to be closed.
+    fn prune(&self, now: Instant) -> Vec<String> {
+        let silent = |used: Instant| now.saturating_duration_since(used) >= self.idle;
         let mut all = self.stateless.lock().unwrap_or_else(PoisonError::into_inner);
-        let idle = self.idle;
-        all.retain(|_, (connection, used)| used.elapsed() < idle || Arc::strong_count(connection) > 1);
+        all.retain(|_, (connection, used)| !silent(*used) || Arc::strong_count(connection) > 1);
         drop(all);
         self.outputs
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .retain(|_, store| store.strong_count() > 0);
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_gone = |owned: &Owned| owned.calls == 0 && silent(owned.used);
+        owners.extract_if(|_, owned| is_gone(owned)).map(|(session, _)| session).collect()
     }
 
     fn outputs(&self, user: &str, most: usize) -> Arc<OutputStore> {
@@ -115,12 +159,9 @@ impl McpState {
         store
     }
 
-    fn owner(&self, session: &str) -> Option<String> {
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner).get(session).cloned()
-    }
-
     fn own(&self, session: String, user: String) {
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner).insert(session, user);
+        let owned = Owned { user, calls: 0, used: Instant::now() };
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner).insert(session, owned);
     }
 
     fn disown(&self, session: &str) {
@@ -133,12 +174,35 @@ impl McpState {
         let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         owners.retain(|session, _| alive(session));
-        let held = owners.values().chain(making.iter()).filter(|owner| *owner == user).count();
+        let users = owners.values().map(|owned| &owned.user);
+        let held = users.chain(making.iter()).filter(|owner| *owner == user).count();
         if held >= most as usize {
             return None;
         }
         making.push(user.to_owned());
         Some(Place { state: Arc::clone(self), user: user.to_owned() })
+    }
+}
+
+fn stateless_key(caller: &Caller) -> String {
+    format!("{}\n{}", caller.user, caller.key.as_deref().unwrap_or_default())
+}
+
+/// What a request is about.
+enum Used {
+    Session(String),
+    Shared(String),
+}
+
+/// Held until a request has its whole answer, or nobody waits for it any more.
+struct InUse {
+    state: Arc<McpState>,
+    of: Used,
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        self.state.end(&self.of, Instant::now());
     }
 }
 
@@ -169,13 +233,14 @@ struct Guarding {
 pub(crate) fn routes(app: &Shared, api: Router) -> Router<Shared> {
     let idle = app.config.limits.mcp_idle.duration();
     let state = Arc::new(McpState::new(idle));
-    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-        runtime.spawn(keep_pruned(Arc::downgrade(&state)));
-    }
     let mut sessions = LocalSessionManager::default();
-    sessions.session_config.keep_alive = Some(idle);
+    // It knows of no call that runs: who is silent is seen here.
+    sessions.session_config.keep_alive = None;
     sessions.session_config.sse_retry = None;
     let sessions = Arc::new(sessions);
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        runtime.spawn(keep_pruned(Arc::downgrade(&state), Arc::clone(&sessions)));
+    }
     let door = Door { app: Arc::clone(app), api, state: Arc::clone(&state) };
     // Host and Origin are checked by `doors`, for every route. No event without data comes first: Gemini CLI takes it for a
     // broken message, and a call whose client went away has ended, so that there is nothing to come back to.
@@ -191,12 +256,15 @@ pub(crate) fn routes(app: &Shared, api: Router) -> Router<Shared> {
 }
 
 /// Those whose client vanished without a word are let go, also where no other client comes.
-async fn keep_pruned(state: Weak<McpState>) {
+async fn keep_pruned(state: Weak<McpState>, sessions: Arc<LocalSessionManager>) {
     loop {
         let Some(state) = state.upgrade() else { return };
         let pause = state.idle / 4;
-        state.prune();
+        let silent = state.prune(Instant::now());
         drop(state);
+        for session in silent {
+            let _ = sessions.close_session(&session.into()).await;
+        }
         tokio::time::sleep(pause.max(Duration::from_millis(100))).await;
     }
 }
@@ -228,17 +296,17 @@ async fn guard(
 ) -> Result<Response, ApiError> {
     let header = request.headers().get(SESSION).cloned();
     let session = header.as_ref().map(|value| value.to_str().unwrap_or_default().to_owned());
-    match &session {
-        Some(session) if guarding.state.owner(session).as_deref() != Some(&caller.user) => {
-            return Err(ApiError::new(
+    let in_use = match &session {
+        Some(session) => guarding.state.begin(session, &caller.user).ok_or_else(|| {
+            ApiError::new(
                 StatusCode::NOT_FOUND,
                 "no_session",
                 "there is no such session of the protocol",
                 "begin a new one with `initialize`",
-            ));
-        }
-        _ => {}
-    }
+            )
+        })?,
+        None => guarding.state.begin_stateless(&caller),
+    };
     let _place = match begins(&mut request, guarding.app.config.limits.body.bytes() as usize).await? {
         true if session.is_none() => {
             let most = guarding.app.config.role(caller.role).quotas.mcp_sessions;
@@ -279,7 +347,9 @@ async fn guard(
     }
     let (parts, body) = response.into_parts();
     let body = body.into_data_stream().take_until(until_revoked(guarding.app, caller));
-    let watched = Watched { body: Box::pin(body), _guard: guard, _held: held };
+    // Who only listens is silent.
+    let in_use = posts.then_some(in_use);
+    let watched = Watched { body: Box::pin(body), _guard: guard, _held: held, _in_use: in_use };
     Ok(Response::from_parts(parts, Body::from_stream(watched)))
 }
 
@@ -288,6 +358,7 @@ struct Watched {
     body: Pin<Box<dyn Stream<Item = Result<Bytes, axum::Error>> + Send>>,
     _guard: DropGuard,
     _held: Option<Held>,
+    _in_use: Option<InUse>,
 }
 
 impl Stream for Watched {
@@ -295,5 +366,39 @@ impl Stream for Watched {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.body.as_mut().poll_next(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With times of their own: nothing waits.
+    #[test]
+    fn who_waits_for_a_call_is_not_silent() {
+        let idle = Duration::from_secs(900);
+        let state = Arc::new(McpState::new(idle));
+        state.own("s".into(), "ada".into());
+        let first = Instant::now();
+        assert!(state.begin("s", "eve").is_none() && state.begin("t", "ada").is_none());
+        let call = state.begin("s", "ada").expect("a session");
+        assert!(state.prune(first + 3 * idle).is_empty(), "its call runs");
+        let ended = first + 3 * idle;
+        state.end(&call.of, ended);
+        std::mem::forget(call);
+        assert!(state.prune(ended + idle / 2).is_empty(), "silence begins when the call ends");
+        assert_eq!(state.prune(ended + idle), ["s"]);
+        assert!(state.begin("s", "ada").is_none(), "it is nobody's then");
+
+        let key = "ada\nkey".to_owned();
+        state.stateless.lock().unwrap().insert(key.clone(), (Arc::default(), first));
+        let of_call = Arc::clone(&state.stateless.lock().unwrap()[&key].0);
+        state.prune(first + 3 * idle);
+        drop(of_call);
+        state.end(&Used::Shared(key.clone()), ended);
+        state.prune(ended + idle / 2);
+        assert!(state.stateless.lock().unwrap().contains_key(&key), "what a long call was made with stays");
+        state.prune(ended + idle);
+        assert!(state.stateless.lock().unwrap().is_empty());
     }
 }

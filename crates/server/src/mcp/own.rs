@@ -1,6 +1,6 @@
 //! The sandboxes of the user who started `ringfence mcp`: in their current directory, under their own policy. Nothing but
-//! what was made for this directory and policy can be named, and it lives on a lease: if this process is killed, what it
-//! made ends soon after.
+//! what was made for this directory and policy can be named, and without a name only by the connection that made it: it may
+//! have what was granted to that one alone. It lives on a lease: if this process is killed, what it made ends soon after.
 
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -36,7 +36,7 @@ const LEASE: Duration = Duration::from_secs(120);
 const RENEWED: Duration = Duration::from_secs(30);
 /// A session with a name is for other connections too.
 const NAMED_TTL: Duration = Duration::from_secs(24 * 3600);
-/// For one directory and policy, at a time.
+/// Of one connection and those with a name for its directory and policy, at a time.
 const MOST_SESSIONS: usize = 32;
 
 #[derive(Debug)]
@@ -50,6 +50,8 @@ pub(super) struct Own {
     rules: Option<Arc<ClientRules>>,
     /// Before every name: another directory or another policy is another world.
     prefix: String,
+    /// The same of what has no name: another connection is another world.
+    own_prefix: String,
     leased: Mutex<Vec<String>>,
     /// Held by each that is being made: nothing is made while all are ended.
     making: tokio::sync::RwLock<()>,
@@ -67,10 +69,11 @@ impl Own {
         let what = serde_json::to_vec(&(&places.current, &policy, merged))
             .map_err(|error| ApiError::internal("write the policy", error))?;
         let prefix = format!("mcp-{}-", &blake3::hash(&what).to_hex()[..12]);
+        let own_prefix = format!("mcp-{}-", &Uuid::new_v4().simple().to_string()[..20]);
         let stock = Arc::new(Stock::new(Arc::clone(&launcher), 0));
         let (leased, making) = Default::default();
         let rules = rules.map(Arc::new);
-        Ok(Self { places, launcher, stock, policy, rules, prefix, leased, making })
+        Ok(Self { places, launcher, stock, policy, rules, prefix, own_prefix, leased, making })
     }
 
     pub(super) fn places(&self) -> &Places {
@@ -173,7 +176,7 @@ impl Own {
         }
         let named = wish.name.is_some();
         let shown = wish.name.unwrap_or_else(|| Uuid::now_v7().simple().to_string()[20..].to_owned());
-        let name = format!("{}{shown}", self.prefix);
+        let name = format!("{}{shown}", if named { &self.prefix } else { &self.own_prefix });
         let command = Command { variables: wish.variables, ..Command::default() };
         let order = CreateOrder {
             sandbox: self.order(wish.wish, &command)?,
@@ -215,8 +218,9 @@ impl Own {
                 "list them with sandbox_session_list, or make one with sandbox_session_create",
             )
         };
-        let sandbox =
-            open_session(&self.places, &format!("{}{session}", self.prefix)).map_err(|_| missing())?;
+        let own = format!("{}{session}", self.own_prefix);
+        let name = if self.leased().contains(&own) { own } else { format!("{}{session}", self.prefix) };
+        let sandbox = open_session(&self.places, &name).map_err(|_| missing())?;
         if sandbox.is_alive() { Ok(sandbox) } else { Err(missing()) }
     }
 
@@ -224,7 +228,9 @@ impl Own {
         let places = self.places.clone();
         let rows = blocking(move || Ok(list_sessions(&places, false)?)).await?;
         let shown = rows.into_iter().filter_map(|row| {
-            let session = row.facts.id.strip_prefix(&self.prefix)?.to_owned();
+            let id = &row.facts.id;
+            let session =
+                id.strip_prefix(&self.prefix).or_else(|| id.strip_prefix(&self.own_prefix))?.to_owned();
             Some(SessionShown { session, profile: row.facts.profile, created: row.facts.created })
         });
         Ok(shown.collect())

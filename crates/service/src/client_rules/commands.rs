@@ -198,6 +198,8 @@ impl<'a> Reader<'a> {
                     }
                 }
                 '"' => self.quoted(),
+                '$' if self.rest.next_if_eq(&'\'').is_some() => self.c_quoted(),
+                '$' if self.rest.next_if_eq(&'"').is_some() => self.quoted(),
                 '$' => self.dollar(),
                 '`' => self.backticks(),
                 letter => self.push(letter),
@@ -257,6 +259,49 @@ impl<'a> Reader<'a> {
                 letter => self.push(letter),
             }
         }
+    }
+
+    /// `$'…'` has escapes, `$"…"` is `"…"`.
+    fn c_quoted(&mut self) {
+        self.word.get_or_insert_default();
+        while let Some(letter) = self.rest.next() {
+            match letter {
+                '\'' => return,
+                '\\' => {
+                    if let Some(letter) = self.escape() {
+                        self.push(letter);
+                    }
+                }
+                letter => self.push(letter),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Option<char> {
+        let letter = self.rest.next()?;
+        let (radix, most, begun) = match letter {
+            'n' => return Some('\n'),
+            't' => return Some('\t'),
+            'r' => return Some('\r'),
+            'a' => return Some('\x07'),
+            'b' => return Some('\x08'),
+            'e' | 'E' => return Some('\x1b'),
+            'f' => return Some('\x0c'),
+            'v' => return Some('\x0b'),
+            'c' => return self.rest.next().map(|letter| char::from(letter as u8 & 0x1f)),
+            'x' => (16, 2, 0),
+            'u' => (16, 4, 0),
+            'U' => (16, 8, 0),
+            '0'..='7' => (8, 2, letter as u32 - '0' as u32),
+            other => return Some(other),
+        };
+        let mut number = begun;
+        for _ in 0..most {
+            let Some(digit) = self.rest.peek().and_then(|next| next.to_digit(radix)) else { break };
+            self.rest.next();
+            number = number.wrapping_mul(radix).wrapping_add(digit);
+        }
+        char::from_u32(number)
     }
 
     fn dollar(&mut self) {
@@ -356,6 +401,15 @@ mod tests {
             "bash <<< 'rm x'",
             "bash -s <<<\"rm x\"",
             ". /dev/stdin <<< 'rm x'",
+            "$'rm' x",
+            "$'r\\x6d' x",
+            "$'\\162\\155' x",
+            "r$'\\u006d' x",
+            "true; $'\\x72m' $'x'",
+            "bash -c $'true\\nrm x'",
+            "$\"rm\" x",
+            "echo $'it\\'s'; rm x",
+            "echo \"$'\"; rm x",
         ] {
             assert!(
                 texts(hidden).iter().any(|text| text.starts_with("rm x")),
@@ -371,6 +425,8 @@ mod tests {
             "echo rm x",
             "cat < rm",
             "echo a\\;rm x",
+            "echo $'a\\'; rm x'",
+            "echo $'a; rm x'",
         ] {
             assert!(!texts(other).iter().any(|text| text.starts_with("rm")), "{other}: {:?}", texts(other));
         }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Pattern, Rule, RuleRefusal, RuleSet, codex, gemini, text_of, unreadable};
 use crate::places::Places;
-use crate::setup::{Client, json_text, variable};
+use crate::setup::{Client, gemini_home, json_text, variable};
 
 /// Every set of rules that the client would hold itself, its administrator's and its project's too.
 pub(super) fn rules(places: &Places, client: Client) -> Result<Vec<RuleSet>, RuleRefusal> {
@@ -38,7 +38,7 @@ pub(super) fn rules(places: &Places, client: Client) -> Result<Vec<RuleSet>, Rul
                     found.extend(gemini::settings(&file, &json(&file, &text)?)?);
                 }
             }
-            let mut directories = vec![home.join(".gemini")];
+            let mut directories = vec![gemini_home(places).join(".gemini")];
             directories.extend(projects.iter().map(|project| project.join(".gemini")));
             let mut policies = vec![PathBuf::from("/etc/gemini-cli/policies")];
             policies.extend(directories.iter().map(|directory| directory.join("policies")));
@@ -97,8 +97,9 @@ pub(super) fn settings(places: &Places, client: Client) -> Vec<Root> {
                 ["settings.json", "system-defaults.json"]
                     .map(|name| root(Path::new("/etc/gemini-cli").join(name))),
             );
-            found.extend(variable("GEMINI_CLI_SYSTEM_SETTINGS_PATH").map(root));
-            let own = std::iter::once(home).chain(&projects);
+            let named = ["GEMINI_CLI_SYSTEM_SETTINGS_PATH", "GEMINI_CLI_SYSTEM_DEFAULTS_PATH"];
+            found.extend(named.into_iter().filter_map(variable).map(root));
+            let own = std::iter::once(gemini_home(places)).chain(projects);
             found.extend(own.map(|directory| root(directory.join(".gemini/settings.json"))));
         }
         Client::Opencode => {

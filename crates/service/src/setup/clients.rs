@@ -17,9 +17,14 @@ pub(super) struct SettingsFile {
     pub(super) edits: Vec<Edit>,
 }
 
-/// A directory or file that a client's own variable names.
+/// A directory or file that a client's own variable names; a relative one begins where the client works, as we do.
 pub(crate) fn variable(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+    std::path::absolute(std::env::var_os(name)?).ok()
+}
+
+/// Where Gemini CLI looks for `.gemini`.
+pub(crate) fn gemini_home(places: &Places) -> PathBuf {
+    variable("GEMINI_CLI_HOME").unwrap_or_else(|| places.home.clone())
 }
 
 pub(super) fn files(places: &Places, spec: &SetupSpec) -> Vec<SettingsFile> {
@@ -84,7 +89,7 @@ pub(super) fn files(places: &Places, spec: &SetupSpec) -> Vec<SettingsFile> {
             files.push(SettingsFile { path: directory.join("config.toml"), syntax: Syntax::Toml, edits });
         }
         Client::Gemini => {
-            let directory = if is_user { home.join(".gemini") } else { project.join(".gemini") };
+            let directory = if is_user { gemini_home(places) } else { project.clone() }.join(".gemini");
             let mut edits = Vec::new();
             if serves {
                 edits.push(Edit::Json { path: &["mcpServers", "ringfence"], value: server });
@@ -222,10 +227,18 @@ pub(super) fn notes(spec: &SetupSpec) -> Vec<String> {
                 stops the first by a plugin",
         }
         .to_owned());
-        if spec.scope == SetupScope::Project && matches!(spec.client, Client::Codex | Client::Gemini) {
-            notes.push(
-                "open: the client reads a project's settings only after you trusted the folder".to_owned(),
-            );
+        let of_project = match spec.client {
+            Client::ClaudeCode => None,
+            Client::Codex | Client::Gemini => {
+                Some("open: the client reads a project's settings only after you trusted the folder")
+            }
+            Client::Opencode => Some(
+                "opencode writes `$schema` into the project's opencode.json itself: with that in it --remove leaves the \
+                file, and nothing of ours in it",
+            ),
+        };
+        if spec.scope == SetupScope::Project {
+            notes.extend(of_project.map(str::to_owned));
         }
     }
     notes

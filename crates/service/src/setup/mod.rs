@@ -24,7 +24,7 @@ use crate::places::Places;
 use syntax::Syntax;
 
 pub use clients::how_to_check;
-pub(crate) use clients::variable;
+pub(crate) use clients::{gemini_home, variable};
 pub use gate::is_gate;
 pub use link::{LINK_BEGINS, is_own_server};
 pub use started::check_environment;

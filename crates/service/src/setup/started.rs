@@ -2,13 +2,16 @@
 //! on to all that they start, to us too.
 //!
 //! Invariant: a variable by which somebody could say what a sandbox is, and where it is, has the value that the user gave it: in the
-//! environment that the client was started in, or in the client's settings of their own. Any other value refuses.
+//! environment that the client was started in, or in the client's settings of their own. Any other value refuses. One that the
+//! client keeps for itself, as Codex does with most, is taken from where the client has it.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -25,6 +28,8 @@ const DECIDE: &[&str] = &[
     // Where the client's own settings are, with what they deny.
     "CLAUDE_CONFIG_DIR",
     "CODEX_HOME",
+    "GEMINI_CLI_HOME",
+    "GEMINI_CLI_SYSTEM_DEFAULTS_PATH",
     "GEMINI_CLI_SYSTEM_SETTINGS_PATH",
     "OPENCODE_CONFIG",
     "OPENCODE_CONFIG_DIR",
@@ -50,7 +55,7 @@ const DECIDE: &[&str] = &[
     "all_proxy",
     "no_proxy",
 ];
-/// Of `ringfence mcp`: they may tighten, which the policy sees to.
+/// Of `ringfence mcp`: where the client was started without them they may tighten, which the policy sees to.
 const MAY_TIGHTEN: &[&str] = &["RINGFENCE_PROFILE", "RINGFENCE_POLICY"];
 /// Above us are a shell or two, no more.
 const ABOVE: usize = 8;
@@ -62,11 +67,13 @@ pub(super) struct Started {
     variables: Variables,
 }
 
-/// Is the environment of this `ringfence mcp` the one that `client` was started in? What a project's settings may change is left
-/// out: `RINGFENCE_PROFILE` and `RINGFENCE_POLICY`, which only tighten there.
+/// Is the environment of this `ringfence mcp` the one that `client` was started in? What a project's settings may add is left
+/// out: `RINGFENCE_PROFILE` and `RINGFENCE_POLICY`, which only tighten there. Where something is missing this process starts
+/// again with it, and so must have done nothing yet.
 pub fn check_environment(client: Client) -> Result<(), ServiceError> {
     let started = Started::above().ok_or_else(unknown)?;
-    started.check(client, |name| !MAY_TIGHTEN.contains(&name))
+    started.check(client, |name| !MAY_TIGHTEN.contains(&name) || started.has(name))?;
+    started.adopt()
 }
 
 fn unknown() -> ServiceError {
@@ -144,6 +151,32 @@ impl Started {
         ))
     }
 
+    fn has(&self, name: &str) -> bool {
+        self.variables.contains_key(OsStr::new(name))
+    }
+
+    /// Start again with what decides and the client did not hand on, where there is such a variable.
+    pub(super) fn adopt(&self) -> Result<(), ServiceError> {
+        let ours: Variables = std::env::vars_os().collect();
+        let kept = kept(&ours, &self.variables);
+        if kept.is_empty() {
+            return Ok(());
+        }
+        let mut words = std::env::args_os();
+        let name = words.next().unwrap_or_else(|| "ringfence".into());
+        let program = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
+        let names: Vec<_> = kept.iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
+        let error = Command::new(program).arg0(name).args(words).envs(kept).exec();
+        Err(ServiceError::new(
+            ErrorCode::SandboxFailed,
+            format!(
+                "the client has {} and does not hand it on, and ringfence can't be started again with it: {error}",
+                names.join(", ")
+            ),
+            "hand it on in the client's own settings (`env_vars` of the server, in Codex)",
+        ))
+    }
+
     /// What the user's own settings of the client set, for all that it starts or for our server.
     fn of_settings(&self, client: Client) -> Vec<Variables> {
         let path = |name: &str| {
@@ -179,10 +212,11 @@ impl Started {
                 json(own.join("config.toml"), &[&["mcp_servers", "ringfence", "env"]])
             }
             Client::Gemini => {
-                let files = [home.join(".gemini/.env"), home.join(".env")];
+                let own = path("GEMINI_CLI_HOME").unwrap_or(home);
+                let files = [own.join(".gemini/.env"), own.join(".env")];
                 let texts = files.iter().filter_map(|file| read_if_there(file).ok().flatten());
                 let mut found: Vec<Variables> = texts.map(|text| of_lines(&text)).collect();
-                found.extend(json(home.join(".gemini/settings.json"), &[SERVER]));
+                found.extend(json(own.join(".gemini/settings.json"), &[SERVER]));
                 found
             }
             Client::Opencode => {
@@ -219,6 +253,11 @@ fn changed<'a>(
         found.retain(|(name, value)| !settings.iter().any(|set| set.get(*name) == Some(*value)));
     }
     found.into_iter().map(|(name, _)| name).collect()
+}
+
+/// What decides of theirs and is not among ours.
+fn kept<'a>(ours: &Variables, theirs: &'a Variables) -> Vec<(&'a OsString, &'a OsString)> {
+    theirs.iter().filter(|(name, _)| decides(name) && !ours.contains_key(*name)).collect()
 }
 
 fn decides(name: &OsStr) -> bool {
@@ -299,6 +338,17 @@ mod tests {
         }
         // The settings are not read where nothing has changed.
         changed(&theirs, &theirs, || unreachable!("nothing has changed"));
+    }
+
+    #[test]
+    fn what_decides_and_is_kept_is_found() {
+        let theirs = of(&[("CODEX_HOME", "/x"), ("RINGFENCE_POLICY", ""), ("EDITOR", "vi"), ("HOME", "/h")]);
+        let names = |ours: &[(&str, &str)]| {
+            let ours = of(ours);
+            kept(&ours, &theirs).iter().map(|(name, _)| name.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&[("HOME", "/other")]), ["CODEX_HOME", "RINGFENCE_POLICY"]);
+        assert!(names(&[("HOME", "/h"), ("CODEX_HOME", "/y"), ("RINGFENCE_POLICY", "/p")]).is_empty());
     }
 
     #[test]

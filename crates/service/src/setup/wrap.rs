@@ -54,6 +54,7 @@ pub fn wrapped_run(places: &Places, client: Client, command: &OsStr) -> Result<W
         ));
     }
     started.check(client, |_| true)?;
+    started.adopt()?;
     let mut layer = Layer::default();
     layer.filesystem.workspace = Some(Workspace::Path(root.clone()));
     let mut told = None;

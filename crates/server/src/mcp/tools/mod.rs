@@ -199,7 +199,8 @@ static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
             "skill_create",
             "Draft a skill",
             "Write a new skill to skills/NAME in the workspace and check it. A person adds it to the library.",
-            Adds,
+            // A draft that is there is replaced.
+            Changes,
             (input::<skills::CreateInput>(), output::<skills::CreateOutput>()),
         ),
         tool(
@@ -315,6 +316,53 @@ impl Call {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A client may ask its person, or not, by these.
+    #[test]
+    fn what_each_tool_does_is_told() {
+        // Reads only, destroys, may be repeated, reaches the world.
+        const READS: [bool; 4] = [true, false, true, false];
+        const ADDS: [bool; 4] = [false, false, false, false];
+        const CHANGES: [bool; 4] = [false, true, false, false];
+        const RUNS: [bool; 4] = [false, true, false, true];
+        let table = [
+            ("sandbox_run", RUNS),
+            ("sandbox_session_create", [false, false, false, true]),
+            ("sandbox_session_list", READS),
+            ("sandbox_session_close", CHANGES),
+            ("sandbox_process_start", RUNS),
+            ("sandbox_process_output", READS),
+            ("sandbox_process_stop", CHANGES),
+            ("sandbox_file_read", READS),
+            ("sandbox_file_write", CHANGES),
+            ("sandbox_file_edit", CHANGES),
+            ("sandbox_file_list", READS),
+            ("sandbox_diff", READS),
+            ("sandbox_snapshot", ADDS),
+            ("sandbox_restore", CHANGES),
+            ("skill_search", READS),
+            ("skill_read", READS),
+            ("skill_run", RUNS),
+            ("skill_create", CHANGES),
+            ("skill_validate", READS),
+            ("approval_list", READS),
+            ("approval_status", READS),
+        ];
+        let told: Vec<(String, [bool; 4])> = list(Behind::Server)
+            .iter()
+            .map(|tool| {
+                let hints = tool.annotations.as_ref().unwrap();
+                let all = [
+                    hints.read_only_hint,
+                    hints.destructive_hint,
+                    hints.idempotent_hint,
+                    hints.open_world_hint,
+                ];
+                (tool.name.to_string(), all.map(|hint| hint.expect("each hint is given")))
+            })
+            .collect();
+        assert_eq!(told, table.map(|(name, hints)| (name.to_owned(), hints)));
+    }
 
     /// What a model reads of every tool in each of its turns is paid for each time.
     #[test]

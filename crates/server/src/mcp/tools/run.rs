@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::{Call, parsed};
 use crate::error::{Answer, ApiError};
@@ -181,19 +182,17 @@ where
         let (mut stdout, mut stderr) = (Collected::default(), Collected::default());
         let mut teller = Teller::new(call, streaming);
         loop {
-            let heard = match tokio::time::timeout(HEARTBEAT, output.recv()).await {
-                Ok(Some(heard)) => heard,
-                Ok(None) => break,
-                Err(_) => {
-                    teller.still_here(stdout.written() + stderr.written()).await;
-                    continue;
-                }
-            };
-            let (stream, bytes) = heard;
-            let to = if stream == Stream::Stdout { &mut stdout } else { &mut stderr };
-            to.push(&bytes);
-            let written = stdout.written() + stderr.written();
-            teller.tell(stream, &bytes, written).await;
+            let heard = tokio::time::timeout_at(teller.due, output.recv()).await;
+            if let Ok(None) = heard {
+                break;
+            }
+            if let Ok(Some((stream, bytes))) = heard {
+                let to = if stream == Stream::Stdout { &mut stdout } else { &mut stderr };
+                to.push(&bytes);
+                teller.tell(stream, &bytes, stdout.written() + stderr.written()).await;
+            }
+            // Output that nobody is told of as it comes is silence too.
+            teller.still_here(stdout.written() + stderr.written()).await;
         }
         teller.rest(stdout.written() + stderr.written()).await;
         (stdout, stderr)
@@ -209,11 +208,13 @@ struct Teller<'a> {
     streaming: bool,
     characters: [Characters; 2],
     last: f64,
+    /// When the client will have heard nothing for too long.
+    due: Instant,
 }
 
 impl<'a> Teller<'a> {
     fn new(call: &'a Call, streaming: bool) -> Self {
-        Self { call, streaming, characters: Default::default(), last: 0.0 }
+        Self { call, streaming, characters: Default::default(), last: 0.0, due: Instant::now() + HEARTBEAT }
     }
 
     async fn tell(&mut self, stream: Stream, bytes: &[u8], written: u64) {
@@ -231,11 +232,15 @@ impl<'a> Teller<'a> {
     }
 
     async fn still_here(&mut self, written: u64) {
-        self.send(&format!("still running, {written} bytes of output so far"), written).await;
+        if Instant::now() >= self.due {
+            self.due = Instant::now() + HEARTBEAT;
+            self.send(&format!("still running, {written} bytes of output so far"), written).await;
+        }
     }
 
     async fn send(&mut self, text: &str, written: u64) {
         let Some((peer, token)) = self.call.progress.as_ref().filter(|_| !text.is_empty()) else { return };
+        self.due = Instant::now() + HEARTBEAT;
         for part in parts(text) {
             // Each has to be more than the one before.
             self.last = if written as f64 > self.last { written as f64 } else { self.last + 1.0 };
