@@ -15,9 +15,7 @@ use super::judge::judge_hello;
 use super::tls::{Ended, Failure, broken, read_more, relay_tls};
 use crate::admission::Admission;
 use crate::relay::{Pump, Way};
-use crate::sniff::{
-    MOST_BYTES, NoHello, Records, is_empty, is_late_request, is_request, starts_with_digit,
-};
+use crate::sniff::{MOST_BYTES, NoHello, Records, is_empty, is_late_request, is_request, starts_with_digit};
 
 /// How a client of PostgreSQL asks for TLS, and for encryption by Kerberos.
 const REQUESTS: [[u8; 8]; 2] = [[0, 0, 0, 8, 4, 210, 22, 47], [0, 0, 0, 8, 4, 210, 22, 48]];
@@ -173,6 +171,9 @@ impl Lines {
             let room = LONGEST_LINE - self.line.len();
             self.is_long |= part.len() > room;
             self.line.extend_from_slice(part.get(..room).unwrap_or(part));
+            if self.begins_request() {
+                return true;
+            }
             if part.ends_with(b"\n") {
                 if self.end_in_request() {
                     return true;
@@ -185,14 +186,14 @@ impl Lines {
         false
     }
 
+    /// Of the first line the sniffer may have seen no more than how it begins. Not all servers wait for its end.
+    fn begins_request(&self) -> bool {
+        let is_long = || self.is_long && starts_with_digit(&self.line);
+        !self.is_later && (is_late_request(&self.line) || is_long())
+    }
+
     fn end_in_request(&self) -> bool {
-        match (self.is_later, self.is_long) {
-            // Of the first line the sniffer may have seen no more than how it begins.
-            (false, false) => is_request(&self.line) || is_late_request(&self.line),
-            (false, true) => starts_with_digit(&self.line),
-            (true, false) => is_request(&self.line),
-            (true, true) => false,
-        }
+        !self.is_long && is_request(&self.line)
     }
 }
 

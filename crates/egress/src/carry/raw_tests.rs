@@ -118,6 +118,7 @@ async fn a_request_behind_something_else_does_not_get_there() {
         // Taken for a packet of git or LDAP by how it begins.
         (b"0 /\x02 HTTP/1.1\r\nHost: other.example\r\n\r\n", b""),
         (b"\r\n123 /\x01", b" HTTP/1.1\r\nHost: other.example\r\n\r\n"),
+        (b"123 /\x01 HTTP/1.1\rHost: other.example\r\r", b""),
         (b"0033get /\0", b" http/1.0\r\nHost: other.example\r\n\r\n"),
     ] {
         let (stage, listener) = stage().await;
