@@ -104,6 +104,9 @@ async fn a_request_after_a_servers_greeting_is_not_let_through() {
     client.write_all(b"GET / HTTP/1.1\r\nHost: other.example\r\n\r\n").await.unwrap();
     assert!(read_all(&mut client).await.is_err(), "reset");
     assert!(read_all(&mut server).await.is_err(), "reset");
+    assert!(
+        matches!(denial(&stage).await, NetworkReason::BadName { why } if why.contains("the server spoke first"))
+    );
 }
 
 /// MySQL: the server greets, and the client asks for TLS in a packet of 32 bytes.
@@ -187,6 +190,28 @@ async fn connections_have_a_limit_and_places_come_back() {
     let mut server = accept(&listener).await;
     server.write_all(b"hi").await.unwrap();
     assert_eq!(read_some(&mut again, 2).await, b"hi");
+}
+
+/// Beyond what the descriptors are enough for, whatever the policy says.
+#[tokio::test]
+async fn a_connection_beyond_the_cap_is_refused_and_said() {
+    let (stage, listener) = stage_with(|scene| scene.caps.accepted = 2).await;
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        held.push((stage.connect(NAME, PORT).await, accept(&listener).await));
+    }
+    let mut third = stage.connect(NAME, PORT).await;
+    assert!(read_all(&mut third).await.is_err(), "reset");
+    assert!(
+        matches!(denial(&stage).await, NetworkReason::BadName { why } if why.starts_with("2 connections"))
+    );
+    let mut proxied = TcpStream::connect(stage.http_proxy).await.unwrap();
+    assert!(read_all(&mut proxied).await.is_err(), "reset");
+    let is_told = |event: &Event| match event {
+        Event::Denied { host, port, .. } => (host == "198.18.0.2" && *port == Some(3128)).then_some(()),
+        _ => None,
+    };
+    stage.event(is_told).await;
 }
 
 #[tokio::test]
@@ -299,6 +324,7 @@ async fn a_client_that_does_not_say_what_it_speaks_is_given_up() {
         assert!(client.read(&mut [0]).await.is_err(), "reset");
         assert!(started.elapsed() < Duration::from_secs(11));
         tokio::time::resume();
+        assert!(matches!(denial(&stage).await, NetworkReason::BadName { why } if why.contains("in time")));
         assert!(matches!(server.read(&mut [0]).await, Ok(0) | Err(_)), "nothing was passed on");
     }
 }
