@@ -76,7 +76,9 @@ impl Carrier {
                 Ok(Heard::Verdict(verdict)) => return self.settle(verdict, listener, outer).await,
                 Ok(Heard::Interrupted) if outer.has_failed() => listener.hurry(),
                 Ok(Heard::Interrupted) => {}
-                Ok(Heard::TooLate) => return self.too_late(),
+                // Why the target can't be reached is said already.
+                Ok(Heard::TooLate) if outer.has_failed() => return turn_away(&self.client),
+                Ok(Heard::TooLate) => return self.too_late(&listener),
                 // The client has gone before it said anything.
                 Err(_) => return,
             }
@@ -120,8 +122,11 @@ impl Carrier {
                 drop(inward);
                 return self.settle(verdict, listener, Outer::Reached(upstream)).await;
             }
-            Ok(Heard::Verdict(_)) => io::Error::other("the server spoke before its client hello or request"),
-            Ok(Heard::TooLate) => return self.too_late(),
+            Ok(Heard::Verdict(_)) => {
+                self.refuse("the server spoke first, and the client begins TLS or HTTP behind that");
+                io::ErrorKind::ConnectionAborted.into()
+            }
+            Ok(Heard::TooLate) => return self.too_late(&listener),
             Ok(Heard::Interrupted) => match ended {
                 Some(Err(error)) => error,
                 _ => io::ErrorKind::ConnectionAborted.into(),
@@ -223,8 +228,18 @@ impl Carrier {
         }
     }
 
-    fn too_late(&self) {
-        self.admission.fail("the client did not say in time what it speaks");
+    fn refuse(&self, why: &str) {
+        self.admission.refuse(NetworkReason::BadName { why: why.to_owned() });
+    }
+
+    /// Who has said nothing at all has tried nothing.
+    fn too_late(&self, listener: &Listener) {
+        let why = "the client did not say in time what it speaks";
+        if listener.has_heard() {
+            self.refuse(why)
+        } else {
+            self.admission.fail(why)
+        }
         turn_away(&self.client);
     }
 }

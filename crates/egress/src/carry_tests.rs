@@ -104,6 +104,46 @@ async fn a_request_after_a_servers_greeting_is_not_let_through() {
     client.write_all(b"GET / HTTP/1.1\r\nHost: other.example\r\n\r\n").await.unwrap();
     assert!(read_all(&mut client).await.is_err(), "reset");
     assert!(read_all(&mut server).await.is_err(), "reset");
+    assert!(
+        matches!(denial(&stage).await, NetworkReason::BadName { why } if why.contains("the server spoke first"))
+    );
+}
+
+/// MySQL: the server greets, and the client asks for TLS in a packet of 32 bytes.
+#[tokio::test]
+async fn a_packet_whose_length_is_a_blank_goes_on() {
+    for first in [&b"\x20\0\0\x01\x85\xae\x3f\x20\0\0\0\x01\x21\0"[..], b"\x85\0\0\x01", b"\x1f\0\0\x01"] {
+        let (stage, listener) = stage().await;
+        let mut client = stage.connect(NAME, PORT).await;
+        let mut server = accept(&listener).await;
+        server.write_all(b"\x4a\0\0\0\x0a8.0.36\0").await.unwrap();
+        read_some(&mut client, 12).await;
+        client.write_all(first).await.unwrap();
+        assert_eq!(read_some(&mut server, first.len()).await, first);
+        let hello = super::tls::tests::hello(Some("db.other.example"));
+        client.write_all(&hello).await.unwrap();
+        assert_eq!(read_some(&mut server, hello.len()).await, hello);
+        assert!(!stage.events().iter().any(|event| matches!(event, Event::Denied { .. })));
+    }
+}
+
+/// LDAP: the client asks for TLS, in a packet without a line end or a NUL, and waits.
+#[tokio::test]
+async fn a_packet_that_begins_like_a_method_goes_on() {
+    let ask = b"\x30\x1d\x02\x01\x01\x77\x18\x80\x161.3.6.1.4.1.1466.20037";
+    let (stage, listener) = stage().await;
+    let mut client = stage.connect(NAME, PORT).await;
+    let mut server = accept(&listener).await;
+    for part in ask.chunks(2) {
+        client.write_all(part).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(read_some(&mut server, ask.len()).await, ask);
+    server.write_all(b"\x30\x0c\x02\x01\x01\x78\x07\x0a\x01\0\x04\0\x04\0").await.unwrap();
+    read_some(&mut client, 14).await;
+    let hello = super::tls::tests::hello(Some("ldap.other.example"));
+    client.write_all(&hello).await.unwrap();
+    assert_eq!(read_some(&mut server, hello.len()).await, hello);
 }
 
 #[tokio::test]
@@ -150,6 +190,28 @@ async fn connections_have_a_limit_and_places_come_back() {
     let mut server = accept(&listener).await;
     server.write_all(b"hi").await.unwrap();
     assert_eq!(read_some(&mut again, 2).await, b"hi");
+}
+
+/// Beyond what the descriptors are enough for, whatever the policy says.
+#[tokio::test]
+async fn a_connection_beyond_the_cap_is_refused_and_said() {
+    let (stage, listener) = stage_with(|scene| scene.caps.accepted = 2).await;
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        held.push((stage.connect(NAME, PORT).await, accept(&listener).await));
+    }
+    let mut third = stage.connect(NAME, PORT).await;
+    assert!(read_all(&mut third).await.is_err(), "reset");
+    assert!(
+        matches!(denial(&stage).await, NetworkReason::BadName { why } if why.starts_with("2 connections"))
+    );
+    let mut proxied = TcpStream::connect(stage.http_proxy).await.unwrap();
+    assert!(read_all(&mut proxied).await.is_err(), "reset");
+    let is_told = |event: &Event| match event {
+        Event::Denied { host, port, .. } => (host == "198.18.0.2" && *port == Some(3128)).then_some(()),
+        _ => None,
+    };
+    stage.event(is_told).await;
 }
 
 #[tokio::test]
@@ -262,6 +324,7 @@ async fn a_client_that_does_not_say_what_it_speaks_is_given_up() {
         assert!(client.read(&mut [0]).await.is_err(), "reset");
         assert!(started.elapsed() < Duration::from_secs(11));
         tokio::time::resume();
+        assert!(matches!(denial(&stage).await, NetworkReason::BadName { why } if why.contains("in time")));
         assert!(matches!(server.read(&mut [0]).await, Ok(0) | Err(_)), "nothing was passed on");
     }
 }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use ringfence_policy::Host;
 use tokio::net::TcpStream;
 
+use crate::addresses::{HTTP_PROXY, SOCKS_PROXY};
 use crate::carry::{carry, turn_away};
 use crate::event::Via;
 use crate::gate::Gate;
@@ -18,6 +19,17 @@ pub(crate) enum Front {
     Target(Host, u16),
     HttpProxy,
     SocksProxy,
+}
+
+impl Front {
+    /// What a connection to it asks for, as far as it has said.
+    pub(crate) fn asked(&self) -> (String, u16) {
+        match self {
+            Self::Target(host, port) => (host.to_string(), *port),
+            Self::HttpProxy => (HTTP_PROXY.ip().to_string(), HTTP_PROXY.port()),
+            Self::SocksProxy => (SOCKS_PROXY.ip().to_string(), SOCKS_PROXY.port()),
+        }
+    }
 }
 
 /// From accept to the end. A failure here is only this connection's.

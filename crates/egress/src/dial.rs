@@ -111,7 +111,7 @@ async fn directly(gate: &Gate, admission: &Admission) -> Result<TcpStream, DialE
 async fn addresses(gate: &Gate, admission: &Admission) -> Result<Vec<SocketAddr>, DialError> {
     let (host, port) = (admission.host(), admission.port());
     #[cfg(test)]
-    if let Some(stand_in) = gate.stand_in(&host.to_string()) {
+    if let Some(stand_in) = gate.stand_in(&host.to_string(), port) {
         return Ok(vec![stand_in]);
     }
     let found = match host {

@@ -92,8 +92,9 @@ impl Gate {
     }
 
     #[cfg(test)]
-    pub(crate) fn stand_in(&self, name: &str) -> Option<SocketAddr> {
-        self.0.stand_ins.get(name).copied()
+    pub(crate) fn stand_in(&self, name: &str, port: u16) -> Option<SocketAddr> {
+        let on_port = self.0.stand_ins.get(&format!("{name}:{port}"));
+        on_port.or_else(|| self.0.stand_ins.get(name)).copied()
     }
 
     /// May this connection be? An `Err` is recorded already.

@@ -42,7 +42,7 @@ pub(crate) struct Listeners {
     most: usize,
     /// So many of those are kept for names that have rules of their own.
     kept: usize,
-    /// Connections that a proxy or a listener has accepted and not finished; beyond the cap they are dropped at once.
+    /// Connections that a proxy or a listener has accepted and not finished; beyond the cap they are refused at once.
     accepted: Arc<AtomicUsize>,
     most_accepted: usize,
 }
@@ -125,6 +125,8 @@ impl Listeners {
                 };
                 let place = Accepted::new(&accepted);
                 if place.count() > most {
+                    let (host, port) = front.asked();
+                    gate.refuse(&host, Some(port), Some(from), too_many(most));
                     crate::carry::turn_away(&client);
                     continue;
                 }
@@ -208,6 +210,13 @@ impl Listeners {
             }
         }
     }
+}
+
+/// No limit of the policy's, which a flag would raise.
+fn too_many(most: usize) -> NetworkReason {
+    let why =
+        format!("{most} connections are open, as many as this machine's limit of open files leaves room for");
+    NetworkReason::BadName { why }
 }
 
 fn bind(socket: &OwnedFd, at: SocketAddr) -> Result<(), rustix::io::Errno> {

@@ -15,7 +15,7 @@ mod text;
 pub(crate) use hello::{Hello, NoHello, Records};
 
 use text::RequestLine;
-pub(crate) use text::is_request;
+pub(crate) use text::{is_empty, is_late_request, is_request, starts_with_digit};
 
 /// The most that is looked at. A client hello with post-quantum keys and tickets is about 4 KiB.
 pub(crate) const MOST_BYTES: usize = 32 * 1024;

@@ -211,6 +211,10 @@ fn a_line_without_a_version_is_http_if_it_has_a_target() {
         b"PROXY TCP4 192.0.2.1 192.0.2.2 1000 80\r\nGET / HTTP/1.1\r\n",
         b"PROXY UNKNOWN\r\n",
         b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c",
+        b"\r\n\r\n\0",
+        // Some server may know the method, and not mind what is in the target.
+        b"123 / HTTP/1.1\r\n",
+        b"123 / HTTP/1.1\x01",
     ] {
         assert_eq!(sniff(line), Verdict::Http, "{:?}", String::from_utf8_lossy(line));
     }
@@ -241,6 +245,29 @@ fn commands_of_other_protocols_are_no_requests() {
         "example.com",
     ] {
         assert_eq!(sniff(format!("{line}\r\n").as_bytes()), Verdict::Raw, "{line}");
+    }
+}
+
+const LDAP_START_TLS: &[u8] = b"\x30\x1d\x02\x01\x01\x77\x18\x80\x161.3.6.1.4.1.1466.20037";
+
+#[test]
+fn a_first_line_that_began_like_a_packet_may_be_a_request_after_all() {
+    for line in [
+        &b"123 /\x01 HTTP/1.1\r\n"[..],
+        b" 0GET\x1f/\0\thttp/1.0\n",
+        b"0033git-upload-pack /x\0 HTTP/1.1\r\n",
+        b"0 \x02 a b HTTP/1.1\r\n",
+    ] {
+        assert_eq!(sniff(line), Verdict::Raw, "{line:?}");
+        assert!(is_late_request(line), "{line:?}");
+    }
+    for line in [
+        LDAP_START_TLS,
+        b"0034git-upload-archive /pub/http/x.git\0host=git.example\x000012argument HEAD\n",
+        b"\x30\x81\x60\x02\x01\x01 cn HTTP/host.example\n",
+        b"\x01 / HTTP/1.1\n",
+    ] {
+        assert!(!is_late_request(line), "{line:?}");
     }
 }
 
@@ -288,9 +315,26 @@ fn other_protocols_are_raw() {
         b"\x16\x01\0\0",
         b"\x80\x10\x02\x03",
         b"{\"a\": 1}",
+        // MySQL, asking for TLS; and frames of other lengths that are blanks.
+        b"\x20\0\0\x01\x85\xae\x3f\x20\0\0\0\x01\x21\0",
+        b"\x0a\0\0\x01",
+        b"\x0d\0\0\x01",
+        b"\x1c\0\0\x01",
+        b"\x85\0\0\x01",
+        b"\xa0\0\0\x01",
+        b"\r\n\r\0",
+        b"\r\n\r\n \0\r\nQUIT\n",
+        // LDAP: StartTLS, and a simple bind of 32 bytes.
+        LDAP_START_TLS,
+        b"\x30\x20\x02\x01\x01\x60\x1b\x02\x01\x03\x04\x0ccn=a,dc=test\x80\x08password",
     ] {
         assert_eq!(sniff(first), Verdict::Raw, "{:?}", String::from_utf8_lossy(first));
     }
+    // A client that waits has said enough.
+    for length in 0..3 {
+        assert_eq!(sniff(&LDAP_START_TLS[..length]), Verdict::More);
+    }
+    assert_eq!(sniff(&LDAP_START_TLS[..3]), Verdict::Raw);
     assert_eq!(Sniffer::default().end(b""), Verdict::Raw);
     assert_eq!(Sniffer::default().end(b"hello there"), Verdict::Raw);
     assert_eq!(Sniffer::default().end(b"\x16"), Verdict::Raw);
@@ -320,6 +364,37 @@ proptest! {
             verdict = sniffer.look(&bytes);
         }
         prop_assert_eq!(verdict, whole);
+    }
+
+    /// What begins like a packet of LDAP or MySQL is raw at once, or else HTTP: never something to wait for. And no request
+    /// line is let through: not by the first look, or not by the second one at its end.
+    #[test]
+    fn no_request_hides_behind_the_first_bytes_of_a_packet(
+        before in "[ \t\r\n\x0b\x0c\x1c-\x1f]{0,4}",
+        method in "[0-9][0-9A-Za-z_-]{0,8}",
+        blank in "[ \t\r\x0b\x0c\x1c-\x1f]{1,2}",
+        target in proptest::collection::vec(any::<u8>().prop_filter("a line", |byte| *byte != b'\n'), 1..40),
+        version in "[hH][tT][tT][pP]/[0-9]\\.[0-9]",
+    ) {
+        let line = [before.as_bytes(), method.as_bytes(), blank.as_bytes(), b"/", &target, b" ", version.as_bytes(), b"\r\n"];
+        let line = line.concat();
+        match sniff(&line) {
+            Verdict::Http => {}
+            Verdict::Raw => {
+                let start = line.iter().position(u8::is_ascii_digit).unwrap();
+                let first = line[..start].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+                prop_assert!(is_late_request(&line[first..]));
+            }
+            other => prop_assert!(false, "{:?}", other),
+        }
+    }
+
+    #[test]
+    fn a_length_before_a_packet_is_raw_at_once(length in any::<u8>(), kind in 1u8..=8, rest in any::<[u8; 6]>()) {
+        let packet = [&[b'0', length, kind][..], &rest].concat();
+        prop_assert_eq!(sniff(&packet), Verdict::Raw);
+        let packet = [&[length, 0, 0, kind][..], &rest].concat();
+        prop_assert_eq!(sniff(&packet), Verdict::Raw);
     }
 
     /// A changed byte never makes another name of a hello that is still taken whole.

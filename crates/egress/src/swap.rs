@@ -1,8 +1,9 @@
 //! Secrets in HTTP messages: the value takes the placeholder's place on the way out, and the placeholder the value's on
 //! the way back.
 //!
-//! Invariant: a `Swap` exists only for a connection that is TLS to a verified host of those secrets, so whoever has none
-//! can't swap anything.
+//! Invariant: a `Swap` that fills values in exists only for a connection that is TLS to a verified host of those secrets,
+//! so whoever has none can't fill anything in. Any other connection to such a host has one that only masks: what the host
+//! was given on one port it may give out on another.
 
 mod basic;
 mod escapes;
@@ -26,8 +27,14 @@ pub(crate) use replace::Streaming;
 /// Every secret of a sandbox.
 pub(crate) struct Swaps {
     secrets: Vec<Secret>,
-    /// By the secrets that go together: few hosts share many.
-    made: Lock<BTreeMap<Vec<usize>, Arc<Swap>>>,
+    made: Lock<BTreeMap<Together, Arc<Swap>>>,
+}
+
+/// Secrets that go together, by index: few hosts share many.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Together {
+    filled: Vec<usize>,
+    masked: Vec<usize>,
 }
 
 impl Swaps {
@@ -37,15 +44,27 @@ impl Swaps {
 
     /// What is to be swapped towards this host, over TLS; `None` if it gets no secret.
     pub(crate) fn towards(&self, rules: &NetworkRules, host: &HostName, port: u16) -> Option<Arc<Swap>> {
-        let wanted = rules.secrets_for(host, port);
-        let used: Vec<usize> =
-            (0..self.secrets.len()).filter(|index| wanted.contains(&self.secrets[*index].rule)).collect();
-        if used.is_empty() {
+        self.swap(&rules.secrets_for(host, port), &rules.secrets_of(host))
+    }
+
+    /// What is to be masked in answers of this host, on a connection that carries no secret to it.
+    pub(crate) fn back_from(&self, rules: &NetworkRules, host: &HostName) -> Option<Arc<Swap>> {
+        self.swap(&[], &rules.secrets_of(host))
+    }
+
+    fn swap(&self, filled: &[usize], masked: &[usize]) -> Option<Arc<Swap>> {
+        let of = |wanted: &[usize]| -> Vec<usize> {
+            (0..self.secrets.len()).filter(|index| wanted.contains(&self.secrets[*index].rule)).collect()
+        };
+        let together = Together { filled: of(filled), masked: of(masked) };
+        if together.masked.is_empty() {
             return None;
         }
         let mut made = self.made.lock();
-        let swap = made.entry(used).or_insert_with_key(|used| {
-            Arc::new(Swap::new(used.iter().map(|index| &self.secrets[*index]).collect()))
+        let swap = made.entry(together).or_insert_with_key(|Together { filled, masked }| {
+            let secrets =
+                |list: &[usize]| -> Vec<&Secret> { list.iter().map(|index| &self.secrets[*index]).collect() };
+            Arc::new(Swap::new(&secrets(filled), &secrets(masked)))
         });
         Some(swap.clone())
     }
@@ -65,21 +84,21 @@ pub(crate) struct Swap {
 }
 
 impl Swap {
-    fn new(secrets: Vec<&Secret>) -> Self {
+    fn new(filled: &[&Secret], masked: &[&Secret]) -> Self {
         let in_bodies = |writing: Writing| {
-            let looked_for = secrets.iter().filter(|secret| secret.body);
+            let looked_for = filled.iter().filter(|secret| secret.body);
             Arc::new(Replacer::new(looked_for.map(|secret| {
                 (secret.placeholder.clone().into_bytes(), writing.write(secret.value.expose_secret()))
             })))
         };
-        let pairs = secrets.iter().flat_map(|secret| {
+        let pairs = masked.iter().flat_map(|secret| {
             let forms = forms::echoes(secret.value.expose_secret());
             forms.into_iter().map(|form| (form, secret.placeholder.clone().into_bytes()))
         });
         let pairs: Vec<_> = pairs.collect();
         let covered = pairs.iter().map(|(form, _)| (form.clone(), vec![b'*'; form.len()]));
         Self {
-            headers: Replacer::new(secrets.iter().map(|secret| {
+            headers: Replacer::new(filled.iter().map(|secret| {
                 (secret.placeholder.clone().into_bytes(), secret.value.expose_secret().as_bytes().to_vec())
             })),
             plain: in_bodies(Writing::Plain),

@@ -13,7 +13,7 @@ fn secret(body: bool) -> Secret {
 }
 
 fn swap(body: bool) -> Swap {
-    Swap::new(vec![&secret(body)])
+    Swap::new(&[&secret(body)], &[&secret(body)])
 }
 
 fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
@@ -58,7 +58,7 @@ fn answers_are_masked_in_values_and_names() {
 
     let named = Secret { placeholder: STAND_IN.into(), value: "NameableValue".into(), rule: 0, body: false };
     let mut map = headers(&[("x-nameablevalue-x", "1"), ("x-other", "2")]);
-    Swap::new(vec![&named]).mask_headers(&mut map);
+    Swap::new(&[], &[&named]).mask_headers(&mut map);
     assert_eq!(map.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["x-other"]);
 }
 
@@ -71,8 +71,8 @@ fn bodies_are_filled_only_for_secrets_that_say_so() {
     };
     assert_eq!(fill(Writing::Plain), format!("a={VALUE}").as_bytes());
     assert_eq!(fill(Writing::Form), b"a=ghp_T0ken%2Fwith%2Bodd%3Dchars");
-    let mixed =
-        Swap::new(vec![&secret(false), &Secret { placeholder: "other-stand-in".into(), ..secret(true) }]);
+    let mixed = [&secret(false), &Secret { placeholder: "other-stand-in".into(), ..secret(true) }];
+    let mixed = Swap::new(&mixed, &mixed);
     let mut stream = mixed.fill_body(Writing::Plain).unwrap();
     let out = [stream.push(Bytes::from(format!("{STAND_IN} other-stand-in"))), stream.finish()].concat();
     assert_eq!(out, format!("{STAND_IN} {VALUE}").as_bytes());

@@ -26,7 +26,7 @@ use crate::http::{Answer, Exchange, Open, Prefixed, Protocol, Sender, chain, ope
 use crate::lock::Lock;
 use crate::secrets::Secrets;
 use crate::setup::{Setup, StartError};
-use crate::swap::Swaps;
+use crate::swap::{Swap, Swaps};
 
 pub(crate) use reach::Reach;
 
@@ -79,6 +79,11 @@ impl Terminator {
     /// The certificate to trust inside.
     pub(crate) fn authority_pem(&self) -> String {
         self.authority.pem()
+    }
+
+    /// For a connection to a host that is no TLS which ends here, or not yet.
+    pub(crate) fn mask(&self, rules: &NetworkRules, name: &HostName) -> Option<Arc<Swap>> {
+        self.swaps.back_from(rules, name)
     }
 
     fn reach(&self, name: &HostName) -> Arc<Reach> {

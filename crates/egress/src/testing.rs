@@ -71,7 +71,7 @@ impl Scene {
         }
     }
 
-    /// The same, with a name that leads to a server of the test's.
+    /// The same, with a name, or `NAME:PORT`, that leads to a server of the test's.
     pub(crate) fn leading(mut self, name: &str, to: SocketAddr) -> Self {
         self.stand_ins.insert(name.to_owned(), to);
         self

@@ -121,7 +121,7 @@ fn setup(request: &Request, host: &Host, network: &Network) -> Setup {
     let Policy { limits, waived, .. } = &request.policy.policy;
     let secrets = network.secrets.iter().enumerate().map(|(rule, secret)| SecretSetup {
         name: secret.name.clone(),
-        placeholder: format!("ringfence-{}-{rule}", host.network.nonce),
+        placeholder: placeholder(rule, &host.network.nonce),
         from: secret.from.clone(),
         rule,
     });
@@ -148,6 +148,11 @@ fn setup(request: &Request, host: &Host, network: &Network) -> Setup {
             .chain(host.write.iter().map(|path| path.real.clone()))
             .collect(),
     }
+}
+
+/// None is the beginning of another one: where one is found, that one was meant.
+fn placeholder(rule: usize, nonce: &str) -> String {
+    format!("ringfence-{rule}-{nonce}")
 }
 
 fn sockets(rules: &NetworkRules, facts: &NetworkFacts) -> Vec<(SocketRole, SocketShape)> {
@@ -273,4 +278,17 @@ pub(crate) fn describe(policy: &Policy, egress: Option<&PlannedEgress>, receipt:
         }
     };
     receipt.enforced(Clause::Network, value, mechanism);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::placeholder;
+
+    #[test]
+    fn no_placeholder_is_in_another() {
+        let all: Vec<String> = (0..120).map(|rule| placeholder(rule, "4f1d")).collect();
+        for one in &all {
+            assert_eq!(all.iter().filter(|other| other.contains(one.as_str())).count(), 1, "{one}");
+        }
+    }
 }

@@ -83,6 +83,11 @@ impl Listener {
         }
     }
 
+    /// Has the client said anything?
+    pub(super) fn has_heard(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     /// The target can't be reached: only a quick client gets an answer.
     pub(super) fn hurry(&mut self) {
         self.deadline = Some(Instant::now() + LAST_WORDS);

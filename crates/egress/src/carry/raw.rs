@@ -15,7 +15,7 @@ use super::judge::judge_hello;
 use super::tls::{Ended, Failure, broken, read_more, relay_tls};
 use crate::admission::Admission;
 use crate::relay::{Pump, Way};
-use crate::sniff::{MOST_BYTES, NoHello, Records, is_request};
+use crate::sniff::{MOST_BYTES, NoHello, Records, is_empty, is_late_request, is_request, starts_with_digit};
 
 /// How a client of PostgreSQL asks for TLS, and for encryption by Kerberos.
 const REQUESTS: [[u8; 8]; 2] = [[0, 0, 0, 8, 4, 210, 22, 47], [0, 0, 0, 8, 4, 210, 22, 48]];
@@ -161,24 +161,35 @@ struct Lines {
     line: Vec<u8>,
     /// No server's request line is as long as this one; the rest of it is not kept.
     is_long: bool,
+    /// The connection's first line, empty ones aside, has ended.
+    is_later: bool,
 }
 
 impl Lines {
     fn hold_request(&mut self, bytes: &[u8]) -> bool {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            self.is_long |= self.line.len() + part.len() > LONGEST_LINE;
-            if !self.is_long {
-                self.line.extend_from_slice(part);
+            let room = LONGEST_LINE - self.line.len();
+            self.is_long |= part.len() > room;
+            self.line.extend_from_slice(part.get(..room).unwrap_or(part));
+            if self.begins_request() {
+                return true;
             }
             if part.ends_with(b"\n") {
                 if self.end_in_request() {
                     return true;
                 }
+                self.is_later |= !is_empty(&self.line);
                 self.line.clear();
                 self.is_long = false;
             }
         }
         false
+    }
+
+    /// Of the first line the sniffer may have seen no more than how it begins. Not all servers wait for its end.
+    fn begins_request(&self) -> bool {
+        let is_long = || self.is_long && starts_with_digit(&self.line);
+        !self.is_later && (is_late_request(&self.line) || is_long())
     }
 
     fn end_in_request(&self) -> bool {

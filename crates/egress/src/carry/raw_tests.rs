@@ -115,6 +115,11 @@ async fn a_request_behind_something_else_does_not_get_there() {
         (b"PING\r\nget http://oth", b"er.example/\r\n"),
         (b"(GET / HTTP/1.1", b"\r\nHost: other.example\r\n\r\n"),
         (b"\0\nCONNECT other.example:443", b"\n"),
+        // Taken for a packet of git or LDAP by how it begins.
+        (b"0 /\x02 HTTP/1.1\r\nHost: other.example\r\n\r\n", b""),
+        (b"\r\n123 /\x01", b" HTTP/1.1\r\nHost: other.example\r\n\r\n"),
+        (b"123 /\x01 HTTP/1.1\rHost: other.example\r\r", b""),
+        (b"0033get /\0", b" http/1.0\r\nHost: other.example\r\n\r\n"),
     ] {
         let (stage, listener) = stage().await;
         let mut client = stage.connect(NAME, PORT).await;
@@ -131,6 +136,19 @@ async fn a_request_behind_something_else_does_not_get_there() {
         let ends = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'\n').count();
         assert!(ends(&got) <= 1, "no request is whole: {got:?}");
     }
+}
+
+#[tokio::test]
+async fn a_first_line_that_is_too_long_for_a_packet_does_not_end_there() {
+    let (stage, listener) = stage().await;
+    let mut client = stage.connect(NAME, PORT).await;
+    let mut server = accept(&listener).await;
+    let text = format!("123 /\x01{} HTTP/1.1\r\nHost: other.example\r\n\r\n", "a".repeat(40_000));
+    let _ = client.write_all(text.as_bytes()).await;
+    assert!(matches!(denial(&stage).await, NetworkReason::Malformed { .. }));
+    let mut got = Vec::new();
+    let _ = tokio::io::AsyncReadExt::read_to_end(&mut server, &mut got).await;
+    assert!(!got.contains(&b'\n'), "the line has its end");
 }
 
 #[tokio::test]

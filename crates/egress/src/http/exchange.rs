@@ -37,7 +37,7 @@ pub(crate) struct Exchange {
     /// The host that requests must be for.
     host: Host,
     sender: Result<Sender, Answer>,
-    /// Only ever there when the sender speaks TLS.
+    /// Masks what the host may know, and fills in only where the sender speaks TLS.
     swap: Option<Arc<Swap>>,
     finding: Option<Finding>,
 }
@@ -57,11 +57,13 @@ pub(crate) struct Abort;
 
 impl Exchange {
     pub(crate) fn new(admission: Admission, sender: Sender) -> Self {
-        let host = admission.host().clone();
-        Self { admission, host, sender: Ok(sender), swap: None, finding: None }
+        let (host, gate) = (admission.host().clone(), admission.gate());
+        let swap = host.name().zip(gate.terminator());
+        let swap = swap.and_then(|(name, terminator)| terminator.mask(gate.rules(), name));
+        Self { admission, host, sender: Ok(sender), swap, finding: None }
     }
 
-    /// Through TLS to a verified host: secrets may be swapped.
+    /// Through TLS to a verified host: secrets may be filled in.
     pub(crate) fn with_swap(self, swap: Option<Arc<Swap>>) -> Self {
         Self { swap, ..self }
     }

@@ -7,6 +7,8 @@ use super::Verdict;
 
 /// A request line that has not ended after so many bytes is for the HTTP path to refuse.
 const LONGEST_LINE: usize = 16 * 1024;
+/// How the PROXY protocol begins in binary. A blank and a NUL alone are a length to MySQL.
+const PROXY: &[u8] = b"\r\n\r\n\0";
 
 #[derive(Debug, Default)]
 pub(crate) struct RequestLine {
@@ -14,7 +16,7 @@ pub(crate) struct RequestLine {
     part: Part,
     /// Where the first word starts.
     start: usize,
-    /// The first word starts with a digit: no method that a server knows, but the start of a git packet.
+    /// The first word starts with a digit: no method that a server knows, but the start of a packet of git or LDAP.
     digit: bool,
 }
 
@@ -31,11 +33,11 @@ impl RequestLine {
     pub(crate) fn look(&mut self, bytes: &[u8]) -> Verdict {
         for &byte in bytes.iter().skip(self.at) {
             self.at += 1;
-            match self.step(byte) {
+            match self.step(byte, bytes) {
                 Step::On => {}
                 Step::Http => return Verdict::Http,
                 Step::Raw => return Verdict::Raw,
-                Step::LineEnd => return self.end(bytes.get(..self.at).unwrap_or_default()),
+                Step::Judge => return self.end(bytes.get(..self.at).unwrap_or_default()),
             }
         }
         if self.at >= LONGEST_LINE { Verdict::Http } else { Verdict::More }
@@ -46,7 +48,7 @@ impl RequestLine {
         if asks_for_http(bytes.get(self.start..).unwrap_or_default()) { Verdict::Http } else { Verdict::Raw }
     }
 
-    fn step(&mut self, byte: u8) -> Step {
+    fn step(&mut self, byte: u8, bytes: &[u8]) -> Step {
         match self.part {
             Part::Before if is_blank(byte) || byte == b'\n' => Step::On,
             Part::Before if is_method(byte) => {
@@ -55,16 +57,18 @@ impl RequestLine {
                 self.digit = byte.is_ascii_digit();
                 Step::On
             }
-            // Empty lines and a NUL: the PROXY protocol in binary. A server that takes it reads a request behind it.
-            Part::Before if byte == 0 && self.at > 1 => Step::Http,
+            // The PROXY protocol in binary. A server that takes it reads a request behind it.
+            Part::Before if bytes.get(..self.at) == Some(PROXY) => Step::Http,
             Part::Method if is_method(byte) => Step::On,
-            Part::Method | Part::Rest if byte == b'\n' => Step::LineEnd,
+            Part::Method | Part::Rest if byte == b'\n' => Step::Judge,
             Part::Method if is_blank(byte) => {
                 self.part = Part::Rest;
                 Step::On
             }
             Part::Before | Part::Method => Step::Raw,
+            // A client of such a packet waits for its answer, and sends no line end.
             Part::Rest if self.digit && byte == 0 => Step::Raw,
+            Part::Rest if self.digit && is_control(byte) => Step::Judge,
             Part::Rest => Step::On,
         }
     }
@@ -72,7 +76,8 @@ impl RequestLine {
 
 enum Step {
     On,
-    LineEnd,
+    /// By what is there: the line has ended, or will not.
+    Judge,
     Http,
     Raw,
 }
@@ -86,6 +91,24 @@ fn asks_for_http(line: &[u8]) -> bool {
         // The PROXY protocol as text: a request of anybody's may follow.
         || method == b"PROXY"
         || (!method.first().is_some_and(u8::is_ascii_digit) && is_target(method, target))
+}
+
+/// Is the first line of a connection a request after all, though it began like a packet of git or LDAP? Some server may
+/// know any word as a method and take whatever is in a target; then it wants a version.
+pub(crate) fn is_late_request(line: &[u8]) -> bool {
+    let is_version = |word: &[u8]| word.get(..MARK.len()).is_some_and(|part| part.eq_ignore_ascii_case(MARK));
+    starts_with_digit(line) && words(line).skip(2).any(is_version)
+}
+
+/// Has it a first word that could be a method, and is one of those packets if it is none?
+pub(crate) fn starts_with_digit(line: &[u8]) -> bool {
+    let first = words(line).next().unwrap_or_default();
+    first.first().is_some_and(u8::is_ascii_digit) && first.iter().all(|byte| is_method(*byte))
+}
+
+/// Nothing but what servers skip.
+pub(crate) fn is_empty(line: &[u8]) -> bool {
+    words(line).next().is_none()
 }
 
 /// No doubt about it: for lines that come later, which may be anything that somebody has to say.
@@ -163,6 +186,11 @@ fn is_known(method: &[u8]) -> bool {
 /// What some server takes for a space; the last two are Latin-1's, which Python's server splits at.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | 0x0b | 0x0c | 0x1c..=0x1f | 0x85 | 0xa0)
+}
+
+/// What no careful server has in a request line, and packets begin with.
+fn is_control(byte: u8) -> bool {
+    byte.is_ascii_control() && !is_blank(byte)
 }
 
 /// The characters of a method (RFC 9110, "token").

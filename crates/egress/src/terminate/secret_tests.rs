@@ -1,5 +1,7 @@
 //! Secrets on their way through TLS that ends here.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::{Response, Version};
@@ -7,6 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::tests::{NAME, PORT, RULE, STAND_IN, VALUE, connect, denied, post, scene, stage_with, start};
 use crate::http::testing::*;
+use crate::lock::Lock;
 use crate::testing::{Scene, Stage};
 
 #[tokio::test]
@@ -129,6 +132,58 @@ async fn no_other_host_gets_it_and_nobody_gets_it_in_clear() {
     ] {
         stdout(&curl(&stage, &[(name, port)], &["-H", &header, url]).await);
         assert_eq!(origin.last().header("x-token").as_deref(), Some(STAND_IN), "{url}");
+    }
+}
+
+/// What it was given over TLS it gives out on its other ports, in clear and over TLS, which the secret is not for.
+#[tokio::test]
+async fn a_host_that_keeps_the_value_gives_it_to_nobody_inside() {
+    let trust = Trust::new();
+    let kept = Arc::<Lock<String>>::default();
+    let keep = kept.clone();
+    let storing = Origin::tls_answering(trust.server(&Identity::of(NAME)), move |seen| {
+        *keep.lock() = seen.header("x-token").unwrap_or_default();
+        Response::new(crate::http::text("stored".into()))
+    });
+    let storing = storing.await;
+    let give_out = |kept: Arc<Lock<String>>| {
+        move |seen: &Seen| {
+            let value = kept.lock().clone();
+            let basic = STANDARD.encode(format!("someone:{value}"));
+            let mut response = Response::new(crate::http::text(format!("<{value}> {basic}\n")));
+            response.headers_mut().insert("x-kept", value.parse().unwrap());
+            assert_eq!(seen.header("accept-encoding").as_deref(), Some("identity"));
+            response
+        }
+    };
+    let clear = Origin::answering(give_out(kept.clone())).await;
+    let other = Origin::tls_answering(trust.server(&Identity::of(NAME)), give_out(kept.clone())).await;
+    let mut scene = Scene::allow(&["api.example.com:8443", "api.example.com:8080", "api.example.com:9443"]);
+    let secret = add_secret(&mut scene, "TOKEN=env:TOKEN@api.example.com:8443", VALUE, STAND_IN);
+    scene.terminator = Some(trust.terminator(&scene, vec![secret]));
+    let scene = scene.leading(NAME, storing.address).leading("api.example.com:8080", clear.address);
+    let stage = Stage::start(scene.leading("api.example.com:9443", other.address)).await;
+    let header = format!("X-Token: {STAND_IN}");
+    stdout(&curl(&stage, &[(NAME, PORT)], &["-H", &header, "https://api.example.com:8443/"]).await);
+    assert_eq!(*kept.lock(), VALUE);
+    let proxy = format!("http://{}", stage.http_proxy);
+    for (port, origin, more, url) in [
+        (8080, &clear, ["--http1.1", "-i"], "http://api.example.com:8080/"),
+        (8080, &clear, ["--http2-prior-knowledge", "-i"], "http://api.example.com:8080/"),
+        (8080, &clear, ["--proxy", proxy.as_str()], "http://api.example.com:8080/"),
+        (9443, &other, ["--http1.1", "-i"], "https://api.example.com:9443/"),
+    ] {
+        let arguments = ["-i", more[0], more[1], "-H", &header, url];
+        let answer = stdout(&curl(&stage, &[(NAME, port)], &arguments).await);
+        assert!(!answer.contains("planted"), "{url}: {answer}");
+        assert!(!answer.contains(&STANDARD.encode(format!("someone:{VALUE}"))[12..24]), "{url}: {answer}");
+        assert!(answer.contains(&format!("<{STAND_IN}>")), "{url}: {answer}");
+        assert!(answer.contains(&format!("x-kept: {STAND_IN}")), "{url}: {answer}");
+        assert_eq!(
+            origin.last().header("x-token").as_deref(),
+            Some(STAND_IN),
+            "{url}: it is not for that port"
+        );
     }
 }
 

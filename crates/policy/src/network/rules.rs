@@ -177,9 +177,15 @@ impl NetworkRules {
 
     /// Is TLS to this name ended here, to see requests? So it is for names with secrets or HTTP rules, and no others.
     pub fn terminates(&self, name: &HostName) -> bool {
+        self.http.contains_key(name) || !self.secrets_of(name).is_empty()
+    }
+
+    /// The secrets that this name may know, whatever the port, as indices into `Network::secrets`.
+    pub fn secrets_of(&self, name: &HostName) -> Vec<usize> {
         let host = Host::Name(name.clone());
-        self.http.contains_key(name)
-            || self.secrets.iter().any(|secret| secret.hosts.iter().any(|rule| rule.names(&host)))
+        let known = self.secrets.iter().enumerate();
+        let known = known.filter(|(_, secret)| secret.hosts.iter().any(|rule| rule.names(&host)));
+        known.map(|(index, _)| index).collect()
     }
 
     /// The secrets that are used towards this name and port, as indices into `Network::secrets`.

@@ -238,6 +238,8 @@ fn termination_is_for_secrets_and_http_rules_only() {
     assert_eq!(rules.secrets_for(&name("b.example.org"), 443), [0, 1]);
     assert_eq!(rules.secrets_for(&name("b.example.org"), 80), [1]);
     assert!(rules.secrets_for(&name("tls.example"), 443).is_empty());
+    assert_eq!(rules.secrets_of(&name("b.example.org")), [0, 1]);
+    assert!(rules.secrets_of(&name("tls.example")).is_empty());
     assert!(rules.needs_sni(&name("a.example.org")) && !rules.needs_sni(&name("tls.example")));
     assert_eq!(rules.http(&name("api.example.com")).map(|rules| rules.len()), Some(2));
     assert_eq!(rules.http(&name("a.example.org")), None);

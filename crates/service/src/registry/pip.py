@@ -4,9 +4,11 @@ import ipaddress
 import json
 import os
 import re
+import socket
 import sys
 from configparser import RawConfigParser
 from urllib.parse import urljoin, urlsplit
+from urllib.request import getproxies
 
 from pip._internal.commands import create_command
 from pip._internal.configuration import get_configuration_files
@@ -51,13 +53,49 @@ def any_project(session, index):
     return []
 
 
-def is_near(link, indexes):
-    """An address that may be nearer than the internet: no index has it asked from here, but one that is there itself."""
+class Near(OSError):
+    """An address that may be nearer than the internet, and that the user has not configured."""
+
+
+def is_near(address):
+    address = ipaddress.ip_address(address)
+    if address.version == 6:
+        in_nat64 = address in ipaddress.ip_network("64:ff9b::/96") and ipaddress.ip_address(int(address) & 0xFFFFFFFF)
+        address = address.ipv4_mapped or address.sixtofour or in_nat64 or address
+    return not address.is_global
+
+
+def places(link):
+    """Where a URL leads, as it is looked up. An http index may send its clients to the https one of the same host."""
+    parts = urlsplit(link if "//" in link else "//" + link)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return {(parts.hostname, port)} | ({(parts.hostname, 443)} if port == 80 else set())
+
+
+def keep_away(configured, look_up=socket.getaddrinfo):
+    """No index has anything near by asked from here, by whatever name or redirect, but what the user has configured
+    themselves. What is checked is what is connected to."""
+    known = set().union(*map(places, configured))
+
+    def checked(host, port, *more, **named):
+        found = look_up(host, port, *more, **named)
+        if (host, port) not in known and any(is_near(address[0]) for *_, address in found):
+            raise Near(host)
+        return found
+
+    socket.getaddrinfo = checked
+
+
+def leads_near(link):
+    host, port = min(places(link), key=lambda place: place[1])
     try:
-        address = ipaddress.ip_address(urlsplit(link).hostname or "")
-    except ValueError:
-        return False
-    return not address.is_global and urlsplit(link).netloc not in [urlsplit(index).netloc for index in indexes]
+        socket.getaddrinfo(host, port)
+    except Near:
+        return True
+    except OSError:
+        # A proxy may know it.
+        pass
+    return False
 
 
 def downloads(finder, session):
@@ -70,11 +108,19 @@ def downloads(finder, session):
             for link in any_project(session, index):
                 links.setdefault(link.split("/")[2] if "://" in link else "", link)
     for link in list(links.values())[:8]:
+        yield from hops(session, link)
+
+
+def hops(session, link):
+    for _ in range(10):
         yield link
-        if link.startswith("http") and not is_near(link, finder.index_urls):
-            answer = session.head(link, allow_redirects=True)
-            for hop in answer.history + [answer]:
-                yield hop.url
+        if not link.startswith(("http:", "https:")) or leads_near(link):
+            return
+        answer = session.head(link, allow_redirects=False)
+        target = session.get_redirect_target(answer)
+        if not target:
+            return
+        link = urljoin(answer.url, target)
 
 
 def main():
@@ -104,6 +150,9 @@ def ask_index(command, options, said):
     with command.main_context():
         session = command.get_default_session(options)
         finder = command._build_package_finder(options=options, session=session)
+        proxies = [options.proxy or "", *(at for scheme, at in getproxies().items() if scheme != "no")]
+        hosted = [link for link in [*finder.index_urls, *finder.find_links] if link.startswith("http")]
+        keep_away([*hosted, *filter(None, proxies)])
         try:
             for link in downloads(finder, session):
                 said["links"].append(link)

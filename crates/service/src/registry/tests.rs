@@ -7,6 +7,8 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ringfence_policy::{HostRule, Layer, Origin, ProfileName, merge};
 
@@ -395,35 +397,70 @@ fn apt_lists_its_own_places() {
     assert_eq!(grant.notes.len(), 3, "{:?}", grant.notes);
 }
 
-/// A package index on loopback, for one test: `pages` by path.
-fn serve(pages: &'static [(&'static str, &'static str)]) -> u16 {
+/// A package index on loopback, for one test: `pages` by path. A page that is an address is a redirect there.
+fn serve(pages: &[(&'static str, &str)]) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
+    let pages: Vec<_> = pages.iter().map(|(path, page)| (*path, (*page).to_owned())).collect();
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let mut request = [0; 4096];
             let count = stream.read(&mut request).unwrap_or(0);
             let line = String::from_utf8_lossy(&request[..count]).into_owned();
             let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
-            let page = pages.iter().find(|(known, _)| *known == path);
-            let (status, body) = page.map_or(("404 Not Found", ""), |(_, body)| ("200 OK", *body));
+            let page = pages.iter().find(|(known, _)| *known == path).map(|(_, page)| page.as_str());
+            let (status, body) = match page {
+                None => ("404 Not Found".to_owned(), ""),
+                Some(to) if to.starts_with("http:") => (format!("302 Found\r\nLocation: {to}"), ""),
+                Some(page) => ("200 OK".to_owned(), page),
+            };
+            let length = body.len();
             let body = if line.starts_with("HEAD") { "" } else { body };
             let _ = write!(
                 stream,
-                "HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-                body.len()
+                "HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
             );
         }
     });
     port
 }
 
+/// Something on this machine that no index has a say in, and how often it was connected to.
+fn bystander() -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let seen = Arc::<AtomicUsize>::default();
+    let counted = seen.clone();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        }
+    });
+    (port, seen)
+}
+
+fn has_pip() -> bool {
+    let asked = std::process::Command::new("/usr/bin/python3").args(["-I", "-c", "import pip"]).output();
+    let has = asked.is_ok_and(|output| output.status.success());
+    if !has {
+        eprintln!("skipped: /usr/bin/python3 has no pip");
+    }
+    has
+}
+
+fn ask_pip_about(port: u16) -> Grant {
+    let stage = Stage::new()
+        .variable("PIP_INDEX_URL", &format!("http://127.0.0.1:{port}/simple"))
+        .variable("PIP_CONFIG_FILE", "/dev/null")
+        .variable("PYTHONPATH", "/nonexistent");
+    stage.ask(pip::ask).unwrap()
+}
+
 /// The script itself, run by a Python that has pip; there may be none here.
 #[test]
 fn the_real_pip_answers_for_an_index_with_and_without_pip() {
-    let has_pip = std::process::Command::new("/usr/bin/python3").args(["-I", "-c", "import pip"]).output();
-    if !has_pip.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: /usr/bin/python3 has no pip");
+    if !has_pip() {
         return;
     }
     let with = serve(&[(
@@ -435,16 +472,48 @@ fn the_real_pip_answers_for_an_index_with_and_without_pip() {
         ("/simple/thing/", "<a href=\"/files/thing-1.0.tar.gz\">thing-1.0.tar.gz</a>"),
     ]);
     for port in [with, without] {
-        let url = format!("http://127.0.0.1:{port}/simple");
-        let stage = Stage::new()
-            .variable("PIP_INDEX_URL", &url)
-            .variable("PIP_CONFIG_FILE", "/dev/null")
-            .variable("PYTHONPATH", "/nonexistent");
-        let grant = stage.ask(pip::ask).unwrap();
+        let grant = ask_pip_about(port);
         assert_eq!((grant.allow, grant.local), (vec![], vec![port]));
-        assert_eq!(grant.set, [format!("PIP_INDEX_URL={url}")]);
+        assert_eq!(grant.set, [format!("PIP_INDEX_URL=http://127.0.0.1:{port}/simple")]);
         assert_eq!(grant.notes, [] as [String; 0]);
     }
+}
+
+/// By an address, by a name that has one, by a redirect, or in place of the index's own page.
+#[test]
+fn the_real_pip_is_sent_to_nothing_near_by() {
+    if !has_pip() {
+        return;
+    }
+    let (near, seen) = bystander();
+    let file = "pip-99.0-py3-none-any.whl";
+    let link = |to: &str| format!("<a href=\"{to}/{file}\">{file}</a>");
+    let at = |host: &str| format!("http://{host}:{near}");
+    let links = [at("127.0.0.1"), at("localhost"), at("[::ffff:127.0.0.1]")].map(|to| link(&to)).concat();
+    let linked = serve(&[("/simple/pip/", &links)]);
+    let redirected = serve(&[
+        ("/simple/pip/", &link("/files")),
+        ("/files/pip-99.0-py3-none-any.whl", "http:/files/again"),
+        ("/files/again", &at("localhost")),
+    ]);
+    let elsewhere = serve(&[("/simple/pip/", &at("localhost"))]);
+    for port in [linked, redirected] {
+        let grant = ask_pip_about(port);
+        assert_eq!((grant.allow, grant.local), (vec![], vec![port]));
+        let refused = grant.notes.iter().any(|note| note.contains("this machine: not granted"));
+        assert!(refused, "{:?}", grant.notes);
+    }
+    let grant = ask_pip_about(elsewhere);
+    assert_eq!((grant.allow, grant.local), (vec![], vec![elsewhere]));
+    assert!(
+        grant.notes.iter().any(|note| note.contains("only its own host is granted")),
+        "{:?}",
+        grant.notes
+    );
+    assert_eq!(seen.load(Ordering::SeqCst), 0, "it was asked");
+    // It is there, and a user who means it is taken at their word.
+    ask_pip_about(near);
+    assert!(seen.load(Ordering::SeqCst) > 0);
 }
 
 #[test]
