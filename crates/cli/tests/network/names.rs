@@ -67,6 +67,7 @@ pub(crate) fn rows() -> Vec<Row> {
                      if code == 0 and answers: escaped('it has an address')\n\
                      held('code %d' % code)"
                 ))
+                .said("was refused")
                 .row()
         })
         .collect();
@@ -106,6 +107,7 @@ fn spelt() -> Vec<Row> {
         attempt(format!("address-{name}-{way}"), format!("connects to {text}, an address, by {way}"))
             .grant(["good.test:4242", "*.good.test:4242"])
             .python(&script.replace("{text}", text).replace("{authority}", &authority))
+            .said("was refused")
             .row()
     };
     SPELLINGS.iter().flat_map(|spelling| ways.iter().map(move |way| row(spelling, way))).collect()

@@ -129,16 +129,16 @@ def answered(stream):
     held(repr(got[:40]))
 
 def ask_many(server, names, patience):
-    """How many of these names have an address, asked for one after the other."""
+    """Of each of these names, asked for one after the other, whether it has an address."""
     stream = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     stream.settimeout(patience)
-    got = 0
+    got = []
     for name in names:
         stream.sendto(question(wire(name)), (server, 53))
         try:
-            got += len(stream.recv(600)) > 40
+            got.append(len(stream.recv(600)) > 40)
         except OSError:
-            pass
+            got.append(False)
     return got
 
 def tls(host, sni, port=443, check=False):

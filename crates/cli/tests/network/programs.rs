@@ -131,7 +131,14 @@ const SERVICES: &[Program] = &[
         "GIT_SSH_COMMAND='{ssh}' git clone -q rfserver@git.test:{repository} got && cat got/hello.txt",
         "hello from git",
     ),
-    program("psql", "db.test", 5432, "psql -h db.test -U tester -d postgres -Atc 'select 6*7'", "42"),
+    // With TLS or not at all: a refused handshake must not be followed by one in clear that works.
+    program(
+        "psql",
+        "db.test",
+        5432,
+        "PGSSLMODE=require psql -h db.test -U tester -d postgres -Atc 'select 6*7'",
+        "42",
+    ),
     program("redis-cli", "redis.test", 6379, "redis-cli -h redis.test ping", "PONG"),
     program(
         "smtplib",
@@ -229,6 +236,9 @@ fn all(programs: &[Program], identity: Identity, needs_ssh: bool) {
         let outcome = run(internet, &scene(internet, identity, needs_ssh), program, way, &[rule]);
         if outcome.exit != 0 || !outcome.output.contains(program.expects) {
             failures.push(format!("{name}, granted\n{}", outcome.describe()));
+        }
+        if outcome.denials().iter().any(|denial| denial.kind == "network") {
+            failures.push(format!("{name}, granted, and something was refused\n{}", outcome.describe()));
         }
         let other = || scene(internet, identity, needs_ssh);
         if let Err(why) = proposed(program, |rules| run(internet, &other(), program, way, rules)) {

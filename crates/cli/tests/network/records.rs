@@ -42,6 +42,38 @@ fn connections_are_counted_for_each_process_and_name() {
     );
 }
 
+/// `run --stats`: the same for people, on stderr.
+#[test]
+fn stats_say_what_each_process_did() {
+    let Some(internet) = Internet::get() else { return };
+    for identity in Identity::all() {
+        let scene = Scene::new(identity);
+        let script = "set -e; curl -sSf https://good.test/big -o /dev/null; for n in 1 2 3; do wget -qO /dev/null http://good.test/; done; \
+                      exec 3<>/dev/tcp/192.0.2.22/4242; head -1 <&3 >/dev/null; curl -s http://good.test:9/ || true";
+        let script = format!("{} {script}", crate::attempt::WITHOUT_PROXIES);
+        let granted = ["good.test", "good.test:9", "192.0.2.22:4242"].map(|host| ["--allow-host", host]);
+        let test =
+            Test::in_scene(&scene).plain().args(["--timeout", "40s", "--stats"]).args(granted.as_flattened());
+        let outcome = internet.machine.within(|| test.run(["bash", "-c", &script]));
+        outcome.code(0).stdout("");
+        let rows: Vec<Vec<&str>> = outcome.errors.lines().map(|line| line.split('\t').collect()).collect();
+        let of = |first: &str, second: &str| {
+            let row =
+                rows.iter().find(|row| row[0] == first && (row.len() == 2 || row.get(1) == Some(&second)));
+            row.unwrap_or_else(|| panic!("no row for {first} {second}\n{}", outcome.describe())).clone()
+        };
+        assert!(of("time", "")[1].ends_with(" ms") && of("memory", "")[1].ends_with('B'), "{rows:?}");
+        // Process, host, way, connections, sent, received, errors.
+        let curl = of("curl", "good.test:443");
+        assert_eq!((curl[2], curl[3], curl[6]), ("direct", "1", "0"), "{curl:?}");
+        assert!(curl[4].ends_with('B') && curl[5].starts_with("8.") && curl[5].ends_with(" MiB"), "{curl:?}");
+        let wget = of("wget", "good.test:80");
+        assert_eq!((wget[2], wget[3], wget[6]), ("direct", "3", "0"), "{wget:?}");
+        assert_eq!(of("bash", "192.0.2.22:4242")[3], "1", "{rows:?}");
+        assert_eq!(of("curl", "good.test:9")[6], "1", "{rows:?}");
+    }
+}
+
 /// Where everything is granted everything is recorded: by name and by address, whichever way the program takes.
 #[test]
 fn an_open_network_records_every_connection() {

@@ -51,10 +51,19 @@ fn as_configured(scene: &Scene) -> Test {
     test
 }
 
+/// Far below what a client that is left hanging waits ([`PATIENT`], and apt's 30 seconds), and far above what a busy machine
+/// takes to start one.
+const FAST: u64 = 29_000;
+const PATIENT: &str = "export PIP_DEFAULT_TIMEOUT=120 CARGO_HTTP_TIMEOUT=120 npm_config_fetch_timeout=120000 npm_config_fetch_retries=0;";
+
 /// Where another host is granted, and not the registry: refused at once, by name, with the flag that would grant it.
 fn is_refused(scene: &Scene, script: &str) {
-    let outcome = as_configured(scene).args(["--allow-host", "nobody.invalid:1"]).run(["bash", "-c", script]);
+    let script = format!("{PATIENT} {script}");
+    let outcome =
+        as_configured(scene).args(["--allow-host", "nobody.invalid:1"]).run(["bash", "-c", &script]);
     assert!(outcome.exit != 0 && outcome.exit != 124, "it needs no registry: {}", outcome.describe());
+    let took = outcome.json.as_ref().and_then(|json| json["duration_ms"].as_u64());
+    assert!(took.is_some_and(|took| took < FAST), "it took {took:?} ms to fail: {}", outcome.describe());
     let denials = outcome.denials();
     let named = denials.iter().any(|denial| {
         denial.kind == "network"
