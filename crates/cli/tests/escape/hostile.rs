@@ -31,8 +31,10 @@ const FIRST: &[Opening] = &[
     ),
     // Everybody is stopped, the shim too; the timeout ends it.
     Opening::Command("kill -STOP -1"),
-    // More output than anybody wants, on both streams, into the keeper's own hands.
-    Opening::Meanwhile("yes | head -c 300M & yes | head -c 300M >&2 & wait"),
+    // More output than anybody wants, on both streams, into the keeper's own hands, for as long as the row may take.
+    Opening::Meanwhile(
+        "flood() { for i in {1..200}; do head -c 1M /dev/zero; sleep 0.05; done; }; flood & flood >&2 & wait",
+    ),
     // Nothing of what comes is read, and another process holds the pipe open when this one has ended.
     Opening::Deaf("setsid sleep 1000 & sleep 1000"),
 ];
@@ -51,7 +53,7 @@ pub(crate) fn first_command(session: &Session<'_>, row: &str) {
             session.detach(&[], &script);
             return;
         }
-        Opening::Deaf(_) => session.exec_test(&["--timeout", "2s"]).stdin(vec![b'x'; MUCH]),
+        Opening::Deaf(_) => session.exec_test(&["--timeout", "700ms"]).stdin(vec![b'x'; MUCH]),
         Opening::Command(_) => session.exec_test(&["--timeout", "2s"]),
     };
     let outcome = test.run(["bash", "-c", &script]);
