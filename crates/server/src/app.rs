@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use ringfence_sandbox::{Launcher, Sandbox};
 use ringfence_service::workers::Stock;
-use ringfence_service::{Places, open_session};
+use ringfence_service::{ErrorCode, Places, open_session};
 use ringfence_store::{AuditEntry, Role, SandboxRow, SandboxState, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -137,16 +137,26 @@ impl App {
         if row.user != caller.user && caller.role != Role::Admin {
             return Err(missing());
         }
-        if row.state != SandboxState::Alive {
-            return Err(ApiError::new(
+        let gone = || {
+            ApiError::new(
                 axum::http::StatusCode::GONE,
                 "session_ended",
                 format!("the sandbox `{id}` has ended"),
                 "make another with POST /v1/sandboxes",
-            ));
+            )
+        };
+        if row.state != SandboxState::Alive {
+            return Err(gone());
         }
-        let sandbox = open_session(&self.places, id)?;
-        Ok((row, sandbox))
+        match open_session(&self.places, id) {
+            Ok(sandbox) => Ok((row, sandbox)),
+            // It ends at this moment: its files go before its row says so.
+            Err(error) if error.code == ErrorCode::NoSession => {
+                self.reconcile().await?;
+                Err(gone())
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The same of one that has ended too, while its files are there.

@@ -49,7 +49,7 @@ fn stats_say_what_each_process_did() {
     for identity in Identity::all() {
         let scene = Scene::new(identity);
         let script = "set -e; curl -sSf https://good.test/big -o /dev/null; for n in 1 2 3; do wget -qO /dev/null http://good.test/; done; \
-                      exec 3<>/dev/tcp/192.0.2.22/4242; head -1 <&3 >/dev/null; curl -s http://good.test:9/ || true";
+                      exec 3<>/dev/tcp/192.0.2.22/4242; head -1 <&3 >/dev/null; curl -s http://good.test:9/ -o /dev/null || true";
         let script = format!("{} {script}", crate::attempt::WITHOUT_PROXIES);
         let granted = ["good.test", "good.test:9", "192.0.2.22:4242"].map(|host| ["--allow-host", host]);
         let test =

@@ -156,17 +156,21 @@ pub(crate) async fn get(
     Named(id): Named<String>,
 ) -> Answer<Json<SandboxWhole>> {
     let missing = || ApiError::not_found("sandbox", &id);
-    let row = app.store.sandbox(&id).await?.ok_or_else(missing)?;
+    let mut row = app.store.sandbox(&id).await?.ok_or_else(missing)?;
     if row.user != caller.user && caller.role != Role::Admin {
         return Err(missing());
     }
-    let status = match row.state {
-        SandboxState::Alive => {
-            let (_, sandbox) = app.sandbox(&caller, &id).await?;
-            blocking(move || Ok(sandbox.status().ok())).await?
+    let mut status = None;
+    if row.state == SandboxState::Alive {
+        match app.sandbox(&caller, &id).await {
+            Ok((_, sandbox)) => status = blocking(move || Ok(sandbox.status().ok())).await?,
+            // It has ended since.
+            Err(error) if error.status == StatusCode::GONE => {
+                row = app.store.sandbox(&id).await?.ok_or_else(missing)?;
+            }
+            Err(error) => return Err(error),
         }
-        _ => None,
-    };
+    }
     let status = status.map(|status| app.mask.value(json!(status)));
     Ok(Json(SandboxWhole { row: row.into(), status }))
 }
