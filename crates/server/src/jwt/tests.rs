@@ -129,7 +129,7 @@ fn a_good_token_is_believed() {
     for name in ["nbf", "iat"] {
         assert_eq!(asked(&hs(&with(name, json!(NOW / 1000 + 59)))).unwrap(), bearer);
     }
-    let late = Bearer { expires: Some(NOW as i64 + 1000), ..bearer };
+    let late = Bearer { expires: Some(NOW + 1000), ..bearer };
     assert_eq!(asked(&hs(&with("exp", json!(NOW / 1000 - 59)))).unwrap(), late);
 }
 
