@@ -55,7 +55,7 @@ fn a_running_call_is_no_silence() {
     let server = configured(&scene, "[limits]\nmcp_idle = '8s'\n");
     let client = Client::new(&server, "ada", "operator");
     let command =
-        "sleep 1000 & echo $! > pid; until [ -e go ]; do sleep 0.1; done; kill -0 $(cat pid) && echo alive";
+        "sleep 1000 & echo $! > pid; until [ -e go ]; do sleep 0.1; done; kill $(cat pid) && echo alive";
     std::thread::scope(|threads| {
         let long = threads
             .spawn(|| client.call("sandbox_run", json!({ "command": command, "timeout_ms": 120_000 })));
