@@ -111,8 +111,13 @@ pub(crate) struct Http {
 
 impl Http {
     pub(crate) fn start(ringfence: &Path, place: &Path) -> Result<Self> {
-        let (server, address) =
-            Self::serve(command(ringfence, place, &["serve", "--json", "--listen", "127.0.0.1:0"]))?;
+        // Any number of requests: what is measured is a call, not a quota.
+        let config = place.join("server.toml");
+        std::fs::write(&config, "[roles.operator.quotas]\nrequests_per_minute = 0\n")?;
+        let mut serve =
+            command(ringfence, place, &["serve", "--json", "--listen", "127.0.0.1:0", "--config"]);
+        serve.arg(&config);
+        let (server, address) = Self::serve(serve)?;
         let key = command(ringfence, place, &["key", "create", "--user", "bench"]).output()?;
         let key = String::from_utf8(key.stdout)?;
         Self::connect(server, &address, &format!("authorization: Bearer {}\r\n", key.trim()))
