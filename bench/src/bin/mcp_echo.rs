@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
+use axum::serve::ListenerExt;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, Implementation, ListToolsResult,
     PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
@@ -70,6 +71,8 @@ async fn http() -> Result<()> {
     let service = StreamableHttpService::new(|| Ok(Echo), sessions, config);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     println!("{}", json!({ "addresses": [format!("http://{}", listener.local_addr()?)] }));
+    // Else it is the kernel's waiting for more that is measured.
+    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
     axum::serve(listener, axum::Router::new().route_service("/mcp", service)).await?;
     Ok(())
 }
